@@ -54,8 +54,8 @@ __device__ __forceinline__ T scale_of_bits(u64 peak) {
   }
 }
 
-// Number that readers multiply a table by: 1 for factors and unscaled semirings, else a power of two, by the message's
-// largest value.
+// Number that readers multiply a table by: 1 for factors and unscaled semirings, else the power of two that the
+// message's largest value determines.
 template <class S>
 __device__ __forceinline__ typename S::Value scale_of(TableView table, const u64* peaks) {
   if constexpr (S::scaled) {

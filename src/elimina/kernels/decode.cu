@@ -1,5 +1,6 @@
-// The best assignment: one block walks the steps from the roots to the leaves. Each value is the first best one, given
-// the values of the step's axes; it is computed from the same tables in the same association as the step's message.
+// The best assignment: one block walks the steps from the roots to the leaves. Each value is the first of the best
+// ones, given the values of the step's axes. Values are compared by the same sums of the same tables, in the same
+// association, as in the step's message.
 #include "rows.cuh"
 
 namespace elimina {

@@ -49,8 +49,8 @@ struct BlockTeam {
     __syncthreads();
   }
 
-  // Waits until `count` blocks have arrived; afterwards, the writes of these blocks are visible. Counts may wrap
-  // around.
+  // Waits until `count` blocks have arrived; afterwards, the writes of these blocks are visible. The counter and
+  // `count` may wrap around.
   static __device__ void meet(u32* barrier, u32 count) {
     __threadfence();
     atomicAdd(barrier, 1u);

@@ -204,8 +204,8 @@ __device__ __noinline__ void wait_for(const i64* steps, i64 count, const volatil
 
 // `entries`: the entries of the launch, of which blocks have taken `taken`. `pending`: for each step that blocks walk
 // to, how many it waits for; then for each step how many of its chunks are not finished. kTree: each step has one chunk
-// and one reader at most, and no entry waits. kMatches: some steps match moments. In a chain of small steps even code
-// that is only jumped over takes its time.
+// and one reader at most, and no entry waits. kMatches: some steps match moments. Both are template parameters because,
+// in a chain of small steps, even code that is only jumped over costs time.
 template <class S, bool kTree, bool kMatches>
 __global__ void __launch_bounds__(kThreads, kTree ? 1 : kResident)
     forest(const i64* __restrict__ words, i64 links_at, i64 entries_at, i64 slots, i64 steps, i32* taken, i32* pending,
@@ -277,7 +277,8 @@ __global__ void __launch_bounds__(kThreads, kTree ? 1 : kResident)
             seen.high = highs[warp] > seen.high ? highs[warp] : seen.high;
             seen.low = lows[warp] < seen.low ? lows[warp] : seen.low;
           }
-          // Atomics on one address are serialised: one of each kind for a block, not for a warp.
+          // Atomic operations on one address run one after another: so there is one of each kind for a block, not for a
+          // warp.
           is_one ? seen.write(peaks + 2 * number) : seen.add_to(peaks + 2 * number);
         }
         bool goes_on = next >= 0;

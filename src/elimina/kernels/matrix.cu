@@ -12,8 +12,8 @@ __global__ void product_scale(int a_source, int b_source, const u64* peaks, type
   *scale = typename S::Value(ldexp(1.0, -exponent(a_source) - exponent(b_source)));
 }
 
-// Adds a block's largest and smallest positive value to a range. Atomics on one address are serialised: one of each kind for a block,
-// not for a warp.
+// Adds a block's largest and smallest positive value to a range. Atomic operations on one address run one after
+// another: so there is one of each kind for a block, not for a warp.
 template <class S>
 __device__ void publish_block(Peaks<S> seen, u64* range) {
   constexpr int kWarps = kThreads / 32;
@@ -54,7 +54,7 @@ __device__ void exponents_of(const u64* range, bool is_message, int& low, int& h
 // True if the ranges of both sides bound the output closely enough; then writes the bound to `range`.
 template <class Value>
 __device__ bool is_bounded(const u64* lhs, const u64* rhs, int messages, int depth_bits, int most_bits, u64* range) {
-  // Zeros, infinities and ranges that were never set fail this.
+  // No bounds follow from ranges with zeros or infinities, or from ranges that were never set.
   for (const u64* side : {lhs, rhs}) {
     const double high = __longlong_as_double(i64(side[0])), low = __longlong_as_double(i64(side[1]));
     if (!(low > 0 && low <= high && high < std::numeric_limits<double>::infinity())) return false;

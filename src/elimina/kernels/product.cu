@@ -195,10 +195,11 @@ struct WordOf<4> {
   using Type = int;
 };
 
-// kWord: bytes of the words that all tables may be read in; 0: cells are gathered one by one. kWhole: all values of d are in
-// shared memory at once; then rhs stays there for all middle cells, and lhs holds some passes' worth of them. `chunk` fast
-// cells and `mids` middle cells a block; `columns` threads beside each other along the fast axes; `batch` middle cells and `slab` values
-// of d at a time; `vector`: bytes of the words that the output may be written in.
+// kWord: bytes of the words that all tables may be read in; 0: cells are gathered one by one. kWhole: all values of d
+// are in shared memory at once; then rhs stays there for all middle cells, and lhs has the middle cells of several
+// passes. `chunk` fast cells and `mids` middle cells a block; `columns` threads beside each other along the fast axes;
+// `batch` middle cells and `slab` values of d at a time; `vector`: bytes of the words that the output may be written
+// in.
 template <class P, int kWord, bool kWhole, int kRows, int kVectors, int kBlocks>
 __global__ void __launch_bounds__(kProductThreads, kBlocks)
     product(const i64* __restrict__ record, int record_words, int number, int tables, u32 constant, int chunks, int chunk,
@@ -208,8 +209,8 @@ __global__ void __launch_bounds__(kProductThreads, kBlocks)
   using Lane = typename P::Lane;
   using Sum = typename P::Sum;
   constexpr int kLanes = kLanesOf<P, kVectors>, kPer = 16 / int(sizeof(Cell)), kVectorLanes = kLanes / kVectors;
-  // Additions and minima of floats fill the scheduler, so instructions of the loop cost time; other types are bound by one
-  // unit.
+  // Additions and minima of floats need every cycle of the scheduler, so the loop's own instructions cost time.
+  // Operations on other types wait for one arithmetic unit.
   constexpr int kUnroll = same<Lane, float> ? 4 : 2;
   const Map map = map_of<P>(record_words, tables, 0, batch, slab, chunk, 0);
 

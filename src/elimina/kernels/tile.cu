@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   if constexpr (kGeneric) locate_lo<i32>(lo_first, cells, pitch, tables - streamed, tables, map.los);
 
   const int column = int(threadIdx.x) % columns, row = int(threadIdx.x) / columns, rows_block = kThreads / columns * kRows;
-  const int lo = kDense ? column * kCells : column;  // within the chunk; the thread's other cells are `columns` apart
+  const int lo = kDense ? column * kCells : column;  // within the chunk; without kDense the thread's cells are `columns` apart
   const bool busy = row < kThreads / columns && lo < cells;
   i32 lo_offset[kFixed][kDense ? 1 : kLanes];
   i64 stream_stride[kFixed];

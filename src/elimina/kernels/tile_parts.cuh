@@ -16,7 +16,7 @@ struct Single {
   S s;
   __device__ explicit Single(Cell parameter) : s(semiring_of<S>(Lane(parameter))) {}
   __device__ Single(Cell parameter, StepView step) : s(semiring_of<S>(Lane(parameter), step)) {}
-  // The unit of integers in registers may be below those of stored cells.
+  // The unit of the registers' integers may be less than the least number that a stored cell can hold.
   __device__ Cell one() const {
     const Lane unit = s.one();
     if constexpr (is_integer<Lane> && sizeof(Cell) < sizeof(Lane)) {
@@ -129,7 +129,8 @@ __device__ __forceinline__ void store_cells(typename P::Cell* out, const Lanes& 
 
 constexpr int kAhead = 8;  // values of d whose loads are in flight together while lhs and rhs are built
 
-// Offsets in shared memory, in bytes; backends/cuda/stream_blocks.py, product_blocks.py and faces_blocks.py add up the same.
+// Offsets in shared memory, in bytes; backends/cuda/stream_blocks.py, product_blocks.py and faces_blocks.py compute the
+// same offsets.
 struct Map {
   int bases;   // offsets at the block's slow cells: [slow cell][tables, then the output]
   int scales;  // scale of each table
@@ -153,7 +154,8 @@ __device__ __forceinline__ Map map_of(int record_words, int tables, int streamed
   return map;
 }
 
-// Shared memory starts with the step's record. Addresses are always this array plus an offset, so that the compiler knows their kind.
+// Shared memory starts with the step's record. Addresses are always this array plus an offset, so that the compiler
+// knows that they lie in shared memory.
 extern __shared__ __align__(16) i64 shared[];
 
 template <class T>

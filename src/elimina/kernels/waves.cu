@@ -13,7 +13,8 @@ constexpr i32 kFlight = 4;  // cells of a table that are loaded at a time
 #define ELIMINA_ROOM(name) extern __shared__ double name[]
 #endif
 
-// Raises a maximum of numbers that are at least 0, once for each warp.
+// Raises `*maximum` to the largest value of the calling threads, by one atomic operation a warp. All numbers must be at
+// least 0, as their bits are compared.
 __device__ void raise_to(double* maximum, double value) {
   for (int mask = 16; mask > 0; mask /= 2) value = fmax(value, exchange_lanes(value, mask));
   if (threadIdx.x % 32 == 0)
@@ -131,7 +132,8 @@ __global__ void waves_messages(i64 count, i32 axes, const i32* sizes, const i32*
     const WaveFactor factor{count, k, axes, sizes, scopes, tables, beliefs, messages, room + threadIdx.x, i32(blockDim.x)};
     factor.set_cavities();
     if (axes == 2) {
-      // Both messages in one pass over the cells. The row sum overwrites the received message of its state, which has been used.
+      // Both messages in one pass over the cells. The sum of a row overwrites the received message of the row's state,
+      // which is not read again.
       const i32 rows = sizes[0], columns = sizes[1];
       for (i32 y = 0; y < columns; ++y) factor.room_at(rows + columns + y) = 0;
       for (i32 x = 0; x < rows; ++x) {

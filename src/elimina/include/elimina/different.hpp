@@ -26,7 +26,7 @@ struct Bounds {
 struct Subset {
   u32 members, count, words;
   i32 list;
-  u32 free, has_free;      // begin of the mask of values without a member; 1 if there is such a value
+  u32 free, has_free;      // where the mask of values without a member begins; 1 if there is such a value
   u64 board, rows;         // where its state and its rows begin in the scratch memory, in words of 64 bits
   u32 first_loss, losses;  // room for the losses
   u32 first_label;
@@ -61,7 +61,7 @@ struct MatchChange {
   i32 value;
 };
 
-// Arguments of a call. Data written by the host are read once and copied.
+// Arguments of a call. A device reads what the host has written once, and copies it.
 struct Call {
   u64* rows;
   Bounds* bounds;
@@ -82,7 +82,7 @@ struct Call {
   Label* labels;
   Answer* answers;
   u32* barriers;  // one for each subset
-  u32* arrived;   // number of finished stages of blocks and subsets, since the beginning
+  u32* arrived;   // number of finished stages of blocks and subsets, in all calls so far
   u32* done;      // in the host's memory; becomes `ticket` when the call has finished
   // `blocks`: number of blocks of a subset's team; `rounds`: largest number of rounds; `arrivals`: `arrived` before the call.
   u32 ticket, blocks, rounds, arrivals;
@@ -90,13 +90,14 @@ struct Call {
 
 constexpr i32 kCounters = 16;
 
-// Words of 64 bits of a subset's state besides its rows: four masks and a pivot; counters, a list of words, ten numbers a member.
+// Words of 64 bits of a subset's state besides its rows: four masks and a pivot; and, of 32 bits each, counters, a list
+// of words, and ten numbers for each member.
 inline ELIMINA_HD u64 board_words(u64 count, u64 words) {
   return 4 * words + 1 + (kCounters + words + 10 * count + 1) / 2;
 }
 
-// Writes changes to the device's copies; the threads of all blocks share the work. Reading the host's memory is slow, so the kinds
-// of changes are read by different threads, which wait at the same time.
+// Writes changes to the device's copies; the threads of all blocks share the work. Reading the host's memory is slow:
+// so different threads read the different kinds of changes, and wait for them at the same time.
 class Update {
  public:
   ELIMINA_HD Update(const Call& call, u64 thread, u64 threads) : call_(call), thread_(thread), threads_(threads) {}
@@ -145,9 +146,9 @@ struct Row {
   }
 };
 
-// `Team`: `thread`, `threads`, `sync`; groups of lanes that share a variable: `group`, `groups`, `lane`, `lanes`, and `any`,
-// which all lanes of a group call; `load`, `unite`, `raise`, `add`, `next_index` for memory that other threads write; `publish` before what a
-// thread wrote is for the host.
+// `Team` has `thread`, `threads` and `sync`. For groups of lanes that share a variable, it has `group`, `groups`,
+// `lane`, `lanes`, and `any`, which all lanes of a group call. It accesses memory that other threads write by `load`,
+// `unite`, `raise`, `add` and `next_index`. A thread calls `publish` before the host may read what the thread wrote.
 template <class Team>
 class Division {
  public:
@@ -404,8 +405,8 @@ class Division {
     if (word & ~team_.load(forward_ + w)) team_.unite(forward_ + w, word);
   }
 
-  // Finishes the components. Each other node keeps the values of its own set in its row, and continues in a colour if it has
-  // any.
+  // Finishes the components. Each other node keeps the values of its own set in its row; it continues in a colour if
+  // such values remain.
   ELIMINA_HD void classify(const i32* list, i32 alive, i32 first_pivot, i32 turn) {
     for (i32 i = team_.group(); i < alive; i += team_.groups()) {
       const i32 j = list ? team_.load(list + i) : i, k = remaining(j), value = match(k);
@@ -428,7 +429,7 @@ class Division {
     }
   }
 
-  // Finishes a member of a complete component: it keeps its own value and the values of its row here.
+  // Finishes a member of a complete component: it keeps only its own value and the values in `words`.
   ELIMINA_HD void finish(i32 k, const Row& r, const u64* words, i32 component) {
     const i32 value = match(k);
     if (team_.lane() == 0) label(k, component);

@@ -62,7 +62,8 @@ ELIMINA_HD Key<B> move_key(const Key<A>& key, const i64* segments, i64 count) {
   return out;
 }
 
-// A dense table's cell: the sum of fields times strides.
+// The position of a key's cell in a dense table is a sum of terms, each a field of the key times a stride. Words of a
+// term:
 enum TermWord : int { kTermWord, kTermShift, kTermMask, kTermStride, kTermWords };
 
 template <int W>
@@ -89,9 +90,9 @@ struct Stage {
   const i64* words;
   Value budget;
 
-  // True if the row with this key stays feasible when the joined tables are added to its value, which changes, and if its
-  // total with the bounds is within the budget. Integers do not overflow: stored values are feasible, and infinity is at most
-  // half of the largest integer.
+  // Adds the joined tables' values at this key to the row's value. Returns true if the row stays feasible, and its
+  // value plus the bounds stays within the budget. Integers do not overflow: stored values are feasible, and infinity
+  // is at most half of the largest integer.
   ELIMINA_HD bool admits(const Key<W>& key, Value& value) const {
     const i64* at = words + 2;
     return admits(value, [&](i64) {

@@ -29,7 +29,8 @@ struct MinSum {
   ELIMINA_HD bool better(T a, T b) const { return a < b; }
 };
 
-// Minimum, over assignments, of the worst cost in a table. The unit of integers is a constant: the compiler of CUDA 13.0 drops the sign of
+// Minimum, over assignments, of the worst cost that a table gives the assignment. The unit of integers is a constant:
+// the compiler of CUDA 13.0 drops the sign of
 // -infinity in a maximum of three (compute capability 9.0).
 template <class T>
 struct MinMax {
