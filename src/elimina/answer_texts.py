@@ -58,7 +58,8 @@ def marginals_table(
 
     Args:
         marginals: Variable name -> {state: probability}.
-        width: Characters in a line; a variable with more continues on the next one. None: the terminal's width.
+        width: Characters in a line; a variable whose text is longer continues on the next line. None: the terminal's
+            width.
         max_states: Largest number of states; a last line counts the others. None: no limit.
     """
     others = ""

@@ -186,10 +186,10 @@ class InfluenceDiagram(DecisionNetwork):
             options: Settings for experts: ``device``, ``memory``, the order and its search, ``threads`` and ``dtype``.
 
         Returns:
-            The answer: ``value`` is the expected utility, ``upper_bound`` a bound on that of any policies, ``policies``
-            has the policy of each decision over its relevant observations, ``marginals`` the posteriors of all
-            variables under them, and ``stats["utilities"]`` the expected value of each utility. Where observations have
-            probability 0, the policy is arbitrary.
+            The answer: ``value`` is the expected utility, ``upper_bound`` a bound on the expected utility of any
+            policies, ``policies`` has the policy of each decision over its relevant observations, ``marginals`` the
+            posteriors of all variables under them, and ``stats["utilities"]`` the expected value of each utility. Where
+            observations have probability 0, the policy is arbitrary.
 
         Raises:
             TypeError: An argument has the wrong type.

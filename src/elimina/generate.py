@@ -30,10 +30,10 @@ Edge = tuple[int, int]
 def random_model(n: int, d: int, p1: float, p2: float = 0.5, seed: int = 0) -> Model:
     """Return a random network: a uniform random spanning tree and uniform random further edges.
 
-    The graph has floor(p1 * n * (n - 1) / 2) + 1 edges, but at most one for each pair. The paper prints
-    floor(p1 * n * (n - 1)), about twice as many; but the authors' own instance for n = 10 and p1 = 0.3 has 14
-    functions, and the widths of their
-    Table 1 fit this count and no other (at n = 10 and p1 = 0.2 all have width 2, while 9 edges would be a tree).
+    The graph has floor(p1 * n * (n - 1) / 2) + 1 edges, but at most one for each pair. The paper prints floor(p1 * n *
+    (n - 1)), about twice as many; but the authors' own instance for n = 10 and p1 = 0.3 has 14 functions, and the
+    widths of their Table 1 fit only this count (at n = 10 and p1 = 0.2 all have width 2, while 9 edges would be a
+    tree).
 
     Args:
         n: Number of variables.

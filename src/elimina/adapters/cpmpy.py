@@ -37,7 +37,7 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
 
     Args:
         cpm_model: Model of CPMpy, or None for an empty one.
-        subsolver: Not used; None.
+        subsolver: Has to be None: elimina has no subsolvers.
     """
 
     supported_global_constraints = frozenset(
@@ -110,7 +110,7 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
             display: Callback, or expressions that CPMpy prints, at each solution.
             time_limit: Time limit in seconds; None for no limit.
             solution_limit: Number of solutions to end after.
-            call_from_model: Accepted for CPMpy's sake.
+            call_from_model: Ignored; CPMpy passes it.
             options: Arguments of ``elimina.cp.Model.solve``.
 
         Raises:
@@ -312,7 +312,7 @@ def _each_other(method: str) -> Callable[[Solver, Any], None]:
 
 
 def _tasks(solver: Solver, constraint: Any) -> None:
-    """Post <cumulative> or <no_overlap>, with or without the ends of tasks."""
+    """Post a ``cumulative`` or ``no_overlap`` constraint of CPMpy, with or without the ends of tasks."""
     args = list(constraint.args)
     demands, capacity = ([1] * len(args[0]), 1) if constraint.name == "no_overlap" else (args.pop(-2), args.pop())
     starts, durations = solver._numbers(args[0]), solver._numbers(args[1])

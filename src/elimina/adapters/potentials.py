@@ -82,7 +82,7 @@ class LogPartition:
         self._device, self._memory = device, memory
         self._residents: dict[str, Resident] = {}
         self._model = Model(variables, links, sense="probability")
-        # The gradient is that of the exact number, so an estimate would not fit it.
+        # The gradient is that of the exact log Z, so an estimate of log Z would not match it.
         self._tree = JunctionTree(self._model, device=device, memory=memory, options=Options(exact=True))
 
     def __call__(self, tables: Sequence[Array]) -> tuple[float, list[Array]]:

@@ -63,7 +63,8 @@ class Contents(NamedTuple):
 
 
 def _spread(contents: Contents) -> int:
-    """Return a number above the sum of the tables' distances from their best values at each allowed assignment."""
+    """Return a number that exceeds, at each allowed assignment, the sum of the tables' distances from their best
+    values."""
     ends, limit, sign = contents.ends, contents.upper_bound, contents.sign
     spread = ends.total(highest=True) - ends.total(highest=False) + 1
     if limit is not None and ends.are_allowed:
@@ -124,7 +125,7 @@ class Semiring(NamedTuple):
         dtypes: Number types of the backends: exact ones from the narrowest on, then floats, the more exact one first.
         encoding: Encoding of tables as its numbers.
         answer: Meaning of the numbers at the roots of a plan.
-        numbers: Description of its floats, for messages.
+        numbers: Description of its floats, for texts of errors.
         zero: Number for 'forbidden', an absorbing element. If infinite, integer types use the program's parameter.
         one: Number that changes no product.
         sign: 1 if smaller numbers are better, -1 if larger ones are.
@@ -132,7 +133,8 @@ class Semiring(NamedTuple):
         is_additive: True if costs of 0, and probabilities of 1, change nothing: tables of these may be added, and the
             model's constant counts.
         is_logarithmic: True if probabilities become logarithms.
-        is_scaled: True if messages are scaled by powers of two (``scale_exponent`` in that file).
+        is_scaled: True if messages are scaled by powers of two (``scale_exponent`` in
+            ``include/elimina/semiring.hpp``).
         is_product: True if steps with two tables are matrix products.
         is_weighted: True if steps have weights, and exponentials.
         is_matched: True if mini-buckets can be moment-matched in it (``include/elimina/matching.hpp``).

@@ -34,8 +34,8 @@ def partition_by_content(
 
     Content-based greedy partitions (Rollon and Dechter 2010, "New mini-bucket partitioning heuristics for bounding the
     probability of evidence", section 4), with costs for probabilities: tables that gain most from a joint message are
-    joined. This needs the messages, so they are computed here, on the host, before the plan. The plan keeps only the
-    assignment of tables to mini-buckets.
+    joined. The gains depend on the messages, so these are computed here, on the host, before the plan is made. The plan
+    keeps only the assignment of tables to mini-buckets.
 
     Args:
         problem: Problem of the task ``mpe``.

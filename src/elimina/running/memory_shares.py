@@ -16,15 +16,16 @@ _MAX_COPIED_CELLS = 2**26
 """Largest number of cells of all tables together that may be copied."""
 
 _CELL_BYTES = 56
-"""Bytes of a cell, 8 for each of seven copies: distances, core units, core, shifted, local search, and two of the
-tables."""
+"""Bytes of a cell, 8 for each of seven copies: distances, distances in the core's units, costs in the core, shifted
+costs, costs of local search, and two copies of the tables."""
 
 _TABLE_BYTES, _KEPT_BYTES = 2500, 1200
 """Bytes of a table's objects besides its cells, while copies are made and afterwards; measured on 24,777 tables of 4
 cells."""
 
 _BYTES_PER_VALUE, _BYTES_PER_FUNCTION = 24, 40
-"""Bytes that a thread of soft local consistency keeps for each value and each function: fitted to 414_VAC and log-4."""
+"""Bytes that a thread of soft local consistency keeps for each value and each function: fitted to the instances 414_VAC
+and log-4."""
 
 _TABLE_MEMORY_SHARE = 0.5
 """Largest share of the memory for cells of tables; a search also keeps messages and a cache."""

@@ -25,7 +25,7 @@ from elimina.running.fused_steps import with_fused_steps
 from elimina.running.host import host_memory
 
 _MAX_SEGMENTS = 4096
-"""Largest number of segments, for the sake of planning."""
+"""Largest number of segments, because each takes time to plan."""
 
 _RESTRICTED_CELL_BYTES = 8
 """Bytes of a cell of the model's tables, copied and restricted to decoded values."""
@@ -55,7 +55,7 @@ class SegmentProblems:
         self._model = Model(model.variables, model.factors, sense=model.sense, check=False)
 
     def given(self, values: Mapping[int, int], variables: Sequence[int]) -> Problem:
-        """Return the problem of some variables; no table links them to other undecoded ones.
+        """Return the problem of some variables, which no table may link to other undecoded ones.
 
         Args:
             values: Decoded variable -> value index.
@@ -178,7 +178,8 @@ def _gathered(subtrees: Sequence[_Subtree], cells: float) -> list[list[int]]:
 
 
 def _central_order(problem: Problem, order: Sequence[int]) -> tuple[int, ...]:
-    """Return an order with the same cliques whose root is in the middle, so that no subtree is larger than need be."""
+    """Return an order with the same cliques whose root is in the middle, so that no subtree is larger than
+    necessary."""
     return tuple(plan_tree(problem.groups.scopes, problem.model.sizes, order).central_order())
 
 

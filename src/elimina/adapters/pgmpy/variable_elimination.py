@@ -80,7 +80,7 @@ class VariableElimination:
             elimination_order: One of pgmpy's heuristics, or a list of all variables that have to be eliminated. The
                 order is checked and not used: elimina searches for an order itself, and no order changes the answer.
             joint: True for the joint distribution, False for a dictionary of distributions.
-            show_progress: Accepted for pgmpy's sake.
+            show_progress: Ignored; pgmpy has it.
 
         Raises:
             InputError: There is no such variable or state, a variable of the query is observed, the query is empty, the
@@ -120,7 +120,7 @@ class VariableElimination:
             evidence: Mapping from variables to observed states.
             virtual_evidence: See ``query``.
             elimination_order: See ``query``.
-            show_progress: Accepted for pgmpy's sake.
+            show_progress: Ignored; pgmpy has it.
 
         Raises:
             InputError: There is no such variable or state, a variable of the query is observed, or the order names one
@@ -163,7 +163,7 @@ class VariableElimination:
             variables: Variables of the query; None for the best joint probability of all variables and the evidence.
             evidence: Mapping from variables to observed states.
             elimination_order: See ``query``.
-            show_progress: Accepted for pgmpy's sake.
+            show_progress: Ignored; pgmpy has it.
 
         Raises:
             InputError: There is no such variable or state, or a variable of the query is observed.
@@ -219,7 +219,7 @@ class VariableElimination:
         return max(map(len, self._cliques(elimination_order)), default=1) - 1
 
     def _cliques(self, elimination_order: Sequence[Hashable]) -> list[set[str]]:
-        """Return each eliminated variable with its neighbours at that time."""
+        """Return each eliminated variable with its neighbours at the time of its elimination."""
         order = _named("elimination_order", elimination_order)
         names = [v.name for v in self.model.variables]
         if sorted(order) != sorted(names):
@@ -260,7 +260,7 @@ class VariableElimination:
         return [self._nodes[name] for name in order]
 
     def _relevant(self, variables: Sequence[Hashable], evidence: Mapping[Hashable, Any] | None) -> set[str]:
-        """Return the variables that the posterior of some depends on: those that pgmpy does not prune."""
+        """Return the variables that the posterior of the given ones depends on: those that pgmpy does not prune."""
         if self.model.children is None:
             return {v.name for v in self.model.variables}
         observed = set(map(str, evidence or {}))

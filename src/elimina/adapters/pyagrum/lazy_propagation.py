@@ -85,7 +85,7 @@ class LazyPropagation:
         """Do nothing: answers are computed when they are asked for."""
 
     def addTarget(self, variable: Name) -> None:
-        """Add a target. Before the first one, all variables are targets; the others have posteriors, too."""
+        """Add a target. Until a target is added, all variables are targets. Other variables have posteriors, too."""
         self._targets = (self._targets or set()) | self._ids([variable])
 
     def setTargets(self, variables: Iterable[Name]) -> None:
@@ -93,7 +93,7 @@ class LazyPropagation:
         self._targets = self._ids(variables)
 
     def addJointTarget(self, variables: Iterable[Name]) -> None:
-        """Add a joint target. Before the first target, all variables are targets; all sets have joint posteriors."""
+        """Add a joint target. Until a target is added, all variables are targets. Any set has a joint posterior."""
         self._ids(variables)
         self._targets = set() if self._targets is None else self._targets
 

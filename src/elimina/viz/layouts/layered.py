@@ -1,7 +1,7 @@
 """Layers of directed acyclic graphs (Sugiyama, Tagawa, Toda, 1981), from the top down.
 
-Edges over several layers get a bend on each, layers are sorted by the medians of their neighbours (Gansner,
-Koutsofios, North, Vo, 1993, section 3), and positions are the least squares that keep nodes apart.
+Edges over several layers get a bend on each, layers are sorted by the medians of their neighbours (Gansner, Koutsofios,
+North, Vo, 1993, section 3), and positions come from least squares under the condition that nodes stay apart.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ def _abscissas(
 
 
 def isotonic(values: Points, weights: Points) -> Points:
-    """Return the non-decreasing sequence with the least weighted squares to the values (pool adjacent violators)."""
+    """Return the non-decreasing sequence nearest to the values by weighted least squares (pool adjacent violators)."""
     blocks: list[tuple[float, float, int]] = []
     for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
         mean, mass, size = value, weight, 1

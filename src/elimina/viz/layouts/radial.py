@@ -43,7 +43,7 @@ def radial_positions(parents: Sequence[int], levels: Sequence[int], room: float,
         members = np.flatnonzero(level_of == level)
         turns = np.sort(angles[members])
         steps = np.diff(turns, append=turns[0] + 2 * np.pi)
-        # The chord between the nearest neighbours on a circle has to be as long as their room.
+        # The chord between the nearest neighbours on a circle has to be at least as long as `room`.
         nearest = np.sin(min(float(steps.min()), np.pi) / 2)
         radius = max(radius + drop, room / (2 * nearest) if len(members) > 1 else 0.0)
         radii[members] = radius
