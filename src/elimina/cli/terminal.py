@@ -74,7 +74,7 @@ def _line(line: str, width: int, has_colour: bool) -> str:
 
 @contextlib.contextmanager
 def tracing(path: str | None) -> Iterator[Callable[[Bounds], None]]:
-    """Yield a function that writes each improvement at once, as a line with a JSON object; without a path, none.
+    """Yield a function that writes each improvement at once, as a line with a JSON object; or nothing without a path.
 
     Raises:
         InputError: The file cannot be written.

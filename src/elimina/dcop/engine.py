@@ -51,8 +51,7 @@ def bucket_dtype(tables: int, spread: int | float) -> Dtype:
 
 
 def forbidden_in(tables: int, dtype: Dtype) -> int | float:
-    """Return the number for 'forbidden': the largest integer that a step can add for each of its tables, or
-    infinity."""
+    """Return the number for 'forbidden': the largest integer that a step can add once a table, or infinity."""
     return LARGEST[dtype] // _operands(tables) if dtype in LARGEST else math.inf
 
 

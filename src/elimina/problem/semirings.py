@@ -63,8 +63,7 @@ class Contents(NamedTuple):
 
 
 def _spread(contents: Contents) -> int:
-    """Return a number that exceeds, at each allowed assignment, the sum of the tables' distances from their best
-    values."""
+    """Return a number above the tables' summed distances from their best values, at any allowed assignment."""
     ends, limit, sign = contents.ends, contents.upper_bound, contents.sign
     spread = ends.total(highest=True) - ends.total(highest=False) + 1
     if limit is not None and ends.are_allowed:

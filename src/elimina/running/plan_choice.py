@@ -93,8 +93,7 @@ def _plan_for(
 
 
 def without_lost_devices(planned: PlannedProblem, options: Options) -> PlannedProblem | None:
-    """Return a divided plan remade for the devices that remain usable; None if none is, or if the new plan does not
-    fit."""
+    """Return a divided plan remade for the usable devices; None if there are none, or if the new plan does not fit."""
     remaining_devices = [device for device in devices_of(planned.backend) if _is_usable(device)]
     if not remaining_devices:
         return None

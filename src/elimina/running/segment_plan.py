@@ -178,8 +178,7 @@ def _gathered(subtrees: Sequence[_Subtree], cells: float) -> list[list[int]]:
 
 
 def _central_order(problem: Problem, order: Sequence[int]) -> tuple[int, ...]:
-    """Return an order with the same cliques whose root is in the middle, so that no subtree is larger than
-    necessary."""
+    """Return an order with the same cliques whose root is in the middle, so that all subtrees are small."""
     return tuple(plan_tree(problem.groups.scopes, problem.model.sizes, order).central_order())
 
 
