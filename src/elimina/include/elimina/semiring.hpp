@@ -30,8 +30,7 @@ struct MinSum {
 };
 
 // Minimum, over assignments, of the worst cost that a table gives the assignment. The unit of integers is a constant:
-// the compiler of CUDA 13.0 drops the sign of
-// -infinity in a maximum of three (compute capability 9.0).
+// the compiler of CUDA 13.0 drops the sign of -infinity in a maximum of three (compute capability 9.0).
 template <class T>
 struct MinMax {
   using Value = T;
