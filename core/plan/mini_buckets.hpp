@@ -13,7 +13,7 @@ class MiniBuckets {
  public:
   // Partitions tables, and returns the positions of those of each mini-bucket: each table, the largest first, joins the
   // mini-bucket to which it adds the least weight. A mini-bucket's weight is at most `max_weight`, unless its largest
-  // table alone weighs more. `weights`: weight of each variable; empty: 1.
+  // table alone has more. `weights`: weight of each variable; empty: 1.
   std::vector<std::vector<int>> divide(std::span<const std::span<const int>> scopes, i64 max_weight,
                                        std::span<const int> weights = {});
 

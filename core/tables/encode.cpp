@@ -19,9 +19,8 @@ double log_of(double value) { return value == 0 ? -kInfinity : std::log(value); 
 
 // Least number of cells of a factor whose order of visits matters: smaller ones stay in the nearest cache.
 constexpr i64 kTransposedCells = 1 << 12;
-// Block of cells that are visited together if a factor's order matters. kLineCells: cells that are neighbours in the
-// table, about a cache line; kRows: cells that are neighbours in the arena, so few that the TLB holds the pages of
-// their table cells.
+// Block of cells that are visited together if a factor's order matters. kLineCells: neighbouring cells of the table,
+// about a cache line; kRows: neighbouring cells of the arena, so few that the TLB holds the pages of their table cells.
 constexpr i64 kLineCells = 8, kRows = 128;
 
 // An axis of a factor, or a part of one: `size` states, `step` states apart.

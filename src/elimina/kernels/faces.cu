@@ -1,8 +1,8 @@
 // One large step with a streamed table that lacks some slow axes, in one launch: the cells of a block are a box of
 // slow, middle and fast cells, and each of lhs [slow][middle], rhs [slow][fast] and the streamed table [middle][fast]
 // is a face of it. The first threads are workers: each owns kOuters x kRows x kLanes cells of the box in registers, so
-// that what it reads from shared memory serves kOuters, kRows or kLanes combinations. The others are loaders: each owns
-// up to kItems cells of the faces. While the workers combine kDepth values of these cells, the loaders write the next
+// that a number from shared memory serves kOuters, kRows or kLanes combinations. The others are loaders: each owns up
+// to kItems cells of the faces. While the workers combine kDepth values of these cells, the loaders write the next
 // kDepth values to shared memory, and already load those after them.
 #include "tile_parts.cuh"
 

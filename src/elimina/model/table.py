@@ -343,7 +343,7 @@ def forbidden_value(sense: Sense, dtype: DTypeLike) -> int | float:
 
 
 CLOSE = FORBIDDEN - 2**53
-"""Cost above which any number but ``FORBIDDEN`` itself is taken for a ``FORBIDDEN`` that arithmetic has changed."""
+"""Cost above which any number but ``FORBIDDEN`` itself is taken for a ``FORBIDDEN`` changed by arithmetic."""
 
 _SENTINELS = {
     ("min-cost", True): "elimina.FORBIDDEN",

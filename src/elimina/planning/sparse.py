@@ -54,8 +54,7 @@ class Density(NamedTuple):
 
     Attributes:
         share: Share of its cells that are feasible.
-        kept: Share of the assignments of all variables but the one eliminated next at which that one has a feasible
-            value.
+        kept: Share of the assignments of all variables but the one eliminated next that leave it a feasible value.
     """
 
     share: float
