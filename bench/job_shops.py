@@ -27,7 +27,7 @@ OPEN_SHOPS = {"open shop 5": (5, 1), "open shop 7": (7, 3), "open shop 10": (10,
 """Number of machines, which is that of jobs, and seed of the generated open shops."""
 
 GROUPS = {"ft06, ft10": "ft", "la01 to la20": "la", "open shops": "open shop"}
-"""How the names of a group's instances begin, by the group's title."""
+"""Beginnings of the names of a group's instances, by the group's title."""
 
 UNPROVEN = "no proof"
 
