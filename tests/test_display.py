@@ -90,7 +90,7 @@ def test_variables_by_name():
     assert model["HR"] is model[0] is model.variables[0]
     assert repr(model["HR"]) == "Variable('HR', 2, states=('LOW', 'HIGH'))"
     assert [v.name for v in model] == ["HR"]
-    with pytest.raises(InputError, match="no variable 'hr'; close to it: 'HR'"):
+    with pytest.raises(InputError, match="no variable 'hr'; did you mean 'HR'"):
         model["hr"]
 
 

@@ -112,7 +112,8 @@ def names_like(name: str, existing: Iterable[str]) -> str:
         by_folded.setdefault(other.casefold(), other)
     matches = get_close_matches(str(name).casefold(), by_folded, n=3)
     if matches:
-        return f"; close to it: {', '.join(repr(by_folded[match]) for match in matches)}"
+        *others, last = (repr(by_folded[match]) for match in matches)
+        return f"; did you mean {' or '.join([', '.join(others), last] if others else [last])}?"
     names = [repr(other) for other in by_folded.values()]
     more = ", ..." if len(names) > _NAMES_SHOWN else ""
     return f"; it has {', '.join(names[:_NAMES_SHOWN])}{more}" if names else "; it has none"

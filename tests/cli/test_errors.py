@@ -27,7 +27,7 @@ def one_line(ran, code=1):
     [
         ([], "Usage: elimina"),
         (["frob"], "No such command 'frob'; it has 'solve', 'plan', "),
-        (["sovle", "pump.bif"], "No such command 'sovle'; close to it: 'solve'"),
+        (["sovle", "pump.bif"], "No such command 'sovle'; did you mean 'solve'"),
         (["solve"], "Missing argument 'FILE'"),
         (["solve", "x.wcsp", "--frob"], "No such option '--frob'"),
         (["solve", "x.wcsp", "--task", "best"], "'best' is not one of 'mpe', 'map', 'pr'"),
@@ -116,7 +116,9 @@ def test_files_that_cannot_be_read(elimina, tmp_path):
     assert "cannot read missing.wcsp: No such file" in one_line(elimina("solve", "missing.wcsp"))
     assert "cannot read folder.wcsp: Is a directory" in one_line(elimina("solve", "folder.wcsp"))
     (tmp_path / "radio.wcsp").touch()
-    assert one_line(elimina("solve", "raido.wcsp")).endswith("directory; close to it: radio.wcsp\n")
+    assert one_line(elimina("solve", "raido.wcsp")).endswith("directory; did you mean radio.wcsp?\n")
+    assert one_line(elimina("solve", "radio.bif")).endswith("directory; did you mean radio.wcsp?\n")
+    assert one_line(elimina("solve", "water.wcsp")).endswith("No such file or directory\n")
     assert one_line(elimina("solve", "nowhere/radio.wcsp")).endswith("No such file or directory\n")
 
 
@@ -191,7 +193,7 @@ def test_files_of_other_commands(elimina):
 
 def test_names_that_are_not_there(elimina, radio):
     assert "variable 'frequency'; it has 'x0', 'x1', " in one_line(elimina("solve", radio, "--evidence", "frequency=1"))
-    assert "; close to it: 'x" in one_line(elimina("solve", radio, "--evidence", "x99=1"))
+    assert "; did you mean 'x" in one_line(elimina("solve", radio, "--evidence", "x99=1"))
 
 
 def test_targets_that_cannot_be_written(elimina, radio, tmp_path):

@@ -53,7 +53,7 @@ def test_forms(text, hard, soft):
         (" ", "the evidence is empty"),
         ("HR", "evidence 'HR' is not of the form name=state"),
         ("HR=LOW,", "evidence '' is not of the form name=state"),
-        ("hr=LOW", "no variable 'hr'; close to it: 'HR'"),
+        ("hr=LOW", "no variable 'hr'; did you mean 'HR'"),
         ("HR=Low", "variable 'HR' has no state 'Low'; its states are 'LOW', 'NORMAL', 'HIGH'"),
         ("HR=LOW,HR=HIGH", "evidence gives variable 'HR' two states: 'LOW' in 'HR=LOW' and 'HIGH' in 'HR=HIGH'"),
         ("HR=LOW,HR=LOW:1", "evidence is about variable 'HR' twice, in 'HR=LOW' and in 'HR=LOW:1'"),

@@ -173,7 +173,7 @@ def test_an_array_means_what_a_frame_means():
 @pytest.mark.parametrize(
     ("frame", "problem"),
     [
-        ({"HRX": ["LOW"]}, "no variable 'HRX'; close to it: 'HR'"),
+        ({"HRX": ["LOW"]}, "no variable 'HRX'; did you mean 'HR'"),
         ({"HR": ["LOW", "low"]}, "row 1: variable 'HR' has no state 'low'; its states are 'LOW', 'NORMAL', 'HIGH'"),
         ({"HR": ["LOW", 3]}, "row 1: variable 'HR' has no state 3"),
         ({"HR": [0.5]}, "row 0: variable 'HR' has no state 0.5"),
@@ -279,7 +279,7 @@ def test_blank_lines(tmp_path, monkeypatch):
     ("text", "problem"),
     [
         ("", "c.csv:1: expected the names of variables in the first line"),
-        ("HR,Age\n", "c.csv:1: the model has no variable 'Age'; close to it: 'age'"),
+        ("HR,Age\n", "c.csv:1: the model has no variable 'Age'; did you mean 'age'"),
         ("HR,HR\n", "c.csv:1: column 2 is the second one named 'HR'"),
         (",HR\n0,LOW\n", "c.csv:1: column 1 has no name"),
         ("HR;age\nLOW;1\n", "c.csv:1: expected names separated by commas, found ';' between them"),

@@ -522,7 +522,7 @@ def test_frames_and_labels():
 @pytest.mark.parametrize(
     ("observations", "lengths", "kind", "text"),
     [
-        ({"umbrela": ["yes"]}, None, InputError, "no variable 'umbrela'; close to it: 'umbrella'"),
+        ({"umbrela": ["yes"]}, None, InputError, "no variable 'umbrela'; did you mean 'umbrella'"),
         (["maybe"], None, InputError, "no state 'maybe'"),
         (["yes", "no"], [3], InputError, "lengths sum to 3, and the observations have 2 slices"),
         (["yes"], [-1, 2], InputError, "lengths"),

@@ -407,7 +407,7 @@ def test_explanations_are_frames_texts_and_notebook_tables():
 @pytest.mark.parametrize(
     ("ask", "text"),
     [
-        (lambda tree: tree.impacts("Bering"), "Bering.*close to it: 'Bearing'"),
+        (lambda tree: tree.impacts("Bering"), "Bering.*did you mean 'Bearing'"),
         (lambda tree: tree.impacts("Alarm"), "query names the variable 'Alarm', which is observed"),
         (lambda tree: tree.observation_values("Alarm"), "'Alarm', which is observed"),
         (lambda tree: tree.observation_values("Age", ["Noise"]), "candidates names the variable 'Noise'"),

@@ -74,7 +74,7 @@ def test_matrices_are_those_of_hmmlearn():
     [
         (
             lambda: DynamicModel.from_cpds(INITIAL, {("rain", "rian[-1]"): MOVES}),
-            "names 'rian\\[-1\\]'.*close to it: 'rain\\[-1\\]'",
+            "names 'rian\\[-1\\]'.*did you mean 'rain\\[-1\\]'",
         ),
         (
             lambda: DynamicModel.from_cpds(INITIAL, {"rain[-1]": [0.5, 0.5]}),

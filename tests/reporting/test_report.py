@@ -362,7 +362,7 @@ def test_arguments():
         TypeError, match=r"model is 3 \(int\); it takes a Model, a network of pgmpy or pyAgrum, or the p"
     ):
         elimina.report(3)
-    with pytest.raises(InputError, match="the model has no variable 'Alrm'; close to it: 'Alarm'"):
+    with pytest.raises(InputError, match="the model has no variable 'Alrm'; did you mean 'Alarm'"):
         elimina.report(PUMP, evidence={"Alrm": "on"})
     with pytest.raises(InputError, match="has no state"):
         elimina.report(PUMP, evidence={"Alarm": "perhaps"})

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from elimina import arguments
 from elimina._core import TextError
+from elimina.display import with_types_as_written
 from elimina.errors import FormatError, InputError
 from elimina.io.files import COMPRESSIONS, load
 from elimina.model.cells import UNOBSERVED, index_of_cell
@@ -48,6 +49,7 @@ Codes = NDArray[np.int32]
 _ACCEPTED_FORMS = "a data frame, a mapping from names to sequences, a list of mappings, an array or Cases"
 
 
+@with_types_as_written
 class Cases(NamedTuple):
     """Many cases with observations of the same variables.
 
@@ -182,8 +184,9 @@ def _variables(names: Sequence[Any], model: Model, ignore_extra: bool) -> dict[i
         try:
             model.index(names[extra[0]])
         except InputError as error:
+            joint = " Otherwise" if str(error).endswith("?") else ";"
             raise InputError(
-                f"{error}; remove the column, or ignore extra columns ({option('ignore_extra', True)})"
+                f"{error}{joint} remove the column, or ignore extra columns ({option('ignore_extra', True)})"
             ) from None
     if extra and len(extra) == len(names):
         raise InputError(f"none of the {len(names)} columns is a variable of the model; the first one is {names[0]!r}")

@@ -89,8 +89,14 @@ def _similar_file_hint(path: Path) -> str:
         return ""
     import difflib
 
-    matches = difflib.get_close_matches(path.name, [name for name in names if name != path.name], 1)
-    return f"; close to it: {path.parent / matches[0]}" if matches else ""
+    # Endings are left out, since equal ones would make any two short names similar.
+    by_stem: dict[str, list[str]] = {}
+    for name in names:
+        by_stem.setdefault(name.partition(".")[0], []).append(name)
+    stems = difflib.get_close_matches(path.name.partition(".")[0], by_stem, 1)
+    if not stems:
+        return ""
+    return f"; did you mean {path.parent / difflib.get_close_matches(path.name, by_stem[stems[0]], 1, 0)[0]}?"
 
 
 @functools.cache
