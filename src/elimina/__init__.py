@@ -1,4 +1,21 @@
-"""Inference on discrete graphical models by eliminating variables, and constraint propagation, on CPUs and GPUs."""
+"""Inference on discrete graphical models by eliminating variables, and constraint propagation, on CPUs and GPUs.
+
+- ``solve`` answers a question about a model or a file: the best assignment, posteriors, a sum, a count.
+- ``plan`` shows the memory and the time that the answer takes.
+- ``read`` and ``write`` are for files; ``Model.from_cpds`` and ``Model.from_arrays`` build models.
+- ``JunctionTree`` answers many questions about one model, and batches of cases.
+- ``fit`` learns the distributions of a network, ``sample`` draws from a model.
+- ``DynamicModel`` is for hidden Markov models, ``InfluenceDiagram`` for decisions.
+- ``elimina.cp`` models constraints, ``elimina.dcop`` solves distributed problems, ``elimina.viz`` draws pictures.
+
+Examples:
+    >>> import elimina
+    >>> cpds = {"rain": [0.8, 0.2], ("wet", "rain"): [[0.9, 0.25], [0.1, 0.75]]}
+    >>> model = elimina.Model.from_cpds(cpds, states={"rain": ["no", "yes"], "wet": ["no", "yes"]})
+    >>> result = elimina.solve(model, "mar", evidence={"wet": "yes"})
+    >>> round(result.marginals["rain"]["yes"], 4)
+    0.6522
+"""
 
 from __future__ import annotations
 

@@ -39,24 +39,12 @@ def plan(
 
     Args:
         model: Any model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.
-        task: ``mpe`` or ``map``: the best assignment (the optimum of a WCSP, the most probable explanation of a
-            network); ``pr`` or ``partition``: the partition function, or the probability of the evidence; ``mar`` or
-            ``marginals``: the posterior marginals; ``mmap``: the most probable states of the variables in the query,
-            all others summed out; ``count``: the number of allowed assignments; ``count-optima``: the number of optimal
-            ones; ``kbest``: the ``k`` best ones; ``bottleneck``: the assignment whose worst table
-            is best (the largest cost is minimised, the smallest utility or degree of satisfaction maximised). Case is
-            ignored.
-        evidence: Variable (name or index) -> its state, or in probability models its likelihoods: an array with one for
-            each state, or a mapping from states (0 for missing ones). An index into named states is written
-            ``elimina.StateIndex(1)``. None, NaN, NaT and pandas.NA: not observed. Also a pandas Series of states, or
-            the path of an evidence file.
+        task: Task, as in ``solve``.
+        evidence: Evidence, as in ``solve``.
         query: ``mar``: the variables whose marginals are computed; None for all. ``mmap``: the variables to maximise;
             the plan sums out the others.
-        device: ``cpu``, ``cuda`` (the first GPU), a GPU such as ``cuda:1``, several GPUs as in
-            ``["cuda:0", "cuda:1"]``, or ``auto`` for the fastest. None: the device of the options, which is ``auto`` by
-            default.
-        memory: Memory limit on each device: bytes, or text with a unit such as ``8GiB``. None: the limit of the
-            options, which is the free memory less a reserve by default.
+        device: Device, as in ``solve``.
+        memory: Memory limit, as in ``solve``.
         options: Settings for experts. A plan ignores the settings of a run (``method`` and those after it).
 
     Returns:
@@ -114,13 +102,30 @@ def solve(
 
     Args:
         model: Any model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.
-        task: Task, as in ``plan``.
-        evidence: See ``plan``. If the evidence has probability 0, the answer is ``infeasible``. A contradiction in a
-            part of the evidence that the query does not depend on goes unnoticed.
-        query: Variables to report, as in ``plan``.
+        task: Question to answer. Case is ignored.
+
+            - ``mpe`` or ``map``: the best assignment (the optimum of a WCSP, the most probable explanation of a
+              network).
+            - ``pr`` or ``partition``: the partition function, or the probability of the evidence.
+            - ``mar`` or ``marginals``: the posterior marginals.
+            - ``mmap``: the most probable states of the variables in the query, all others summed out.
+            - ``count``: the number of allowed assignments.
+            - ``count-optima``: the number of optimal assignments.
+            - ``kbest``: the ``k`` best assignments.
+            - ``bottleneck``: the assignment whose worst table value is best (the largest cost is minimised, the
+              smallest utility or degree of satisfaction maximised).
+        evidence: Variable (name or index) -> its state, or in probability models its likelihoods: an array with one for
+            each state, or a mapping from states (0 for missing ones). An index into named states is written
+            ``elimina.StateIndex(1)``. None, NaN, NaT and pandas.NA: not observed. Also a pandas Series of states, or
+            the path of an evidence file. If the evidence has probability 0, the answer is ``infeasible``. Evidence that
+            the query does not depend on is checked if that is quick; otherwise a warning names it.
+        query: Variables to report (``mar``; None for all), or to maximise (``mmap``).
         k: Number of assignments (``kbest``). None: the number of the options, which is 10 by default.
-        device: Device, as in ``plan``.
-        memory: Memory limit, as in ``plan``.
+        device: ``cpu``, ``cuda`` (the first GPU), a GPU such as ``cuda:1``, several GPUs as in
+            ``["cuda:0", "cuda:1"]``, or ``auto`` for the fastest. None: the device of the options, which is ``auto`` by
+            default.
+        memory: Memory limit on each device: bytes, or text with a unit such as ``8GiB``. None: the limit of the
+            options, which is 80 % of the free memory by default.
         time_limit: Time limit of the whole call, in seconds. A call that reaches it returns the bounds or the estimate
             so far: the status is ``bounded`` or ``estimated``, and ``ended_by`` is ``time-limit``.
         options: Settings for experts, such as the method and a function to call with bounds: see ``elimina.Options``.
@@ -176,10 +181,10 @@ def sample(
     Args:
         model: A probability model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.
         count: Number of samples.
-        evidence: Evidence, as in ``plan``.
+        evidence: Evidence, as in ``solve``.
         seed: Random seed; the same one gives the same samples. None: other samples in each call.
-        device: Device, as in ``plan``. On a GPU, samples are exact.
-        memory: Memory limit, as in ``plan``.
+        device: Device, as in ``solve``. On a GPU, samples are exact.
+        memory: Memory limit, as in ``solve``.
         time_limit: Time limit of the whole call, in seconds.
         options: Settings for experts: the order and its search, ``threads``, and ``exact``, with which there is an
             error instead of weighted samples.
@@ -237,13 +242,13 @@ def iterate_best(
 
     Args:
         model: Any model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.
-        evidence: Evidence, as in ``plan``.
+        evidence: Evidence, as in ``solve``.
         within: Distance from the optimum's value up to which assignments are returned, in the model's units: costs, or
             natural logarithms of probabilities. 0: all optima.
         distance: Least number of variables in which an assignment differs from each earlier one. Each assignment is
             the best of those that differ by as much.
-        device: Device of the elimination, as in ``plan``.
-        memory: Memory limit, as in ``plan``.
+        device: Device of the elimination, as in ``solve``.
+        memory: Memory limit, as in ``solve``.
         options: Settings for experts: the order and its search, ``threads`` and ``dtype``.
 
     Returns:

@@ -51,7 +51,7 @@ def solve_optimum(
     Args:
         model: Any model.
         client: Client of the cluster.
-        evidence: Evidence, as in ``elimina.plan``.
+        evidence: Evidence, as in ``elimina.solve``.
         time_limit: Time limit of the whole call, in seconds. A call that reaches it returns the bounds so far.
         options: Options, as in ``solve_slices``, and ``method``. ``search``: search only (also if an upper bound is
             given). ``auto``: slices if the plan takes an estimated 2 s or less. Otherwise search, for as long as the

@@ -97,9 +97,9 @@ def solve_slices(
 
     Args:
         model: Any model.
-        task: ``mpe``, ``pr`` or ``count``: see ``elimina.plan``.
+        task: ``mpe``, ``pr`` or ``count``: see ``elimina.solve``.
         client: Client of the cluster.
-        evidence: Evidence, as in ``elimina.plan``.
+        evidence: Evidence, as in ``elimina.solve``.
         time_limit: Seconds for the whole call.
         options: Planning options, and ``on_plan`` and ``progress``. ``memory`` is per worker; None: 60 % of the limit
             that Dask sets (on GPUs: the free memory). With ``cuda``, only workers with GPUs get tasks, one for each GPU

@@ -217,7 +217,7 @@ class CompiledTree(Displayed):
         """Replace all evidence.
 
         Args:
-            evidence: Evidence, as in ``elimina.plan``.
+            evidence: Evidence, as in ``elimina.solve``.
 
         Raises:
             InputError: There is no such variable or state, a file cannot be read, or likelihoods are negative, NaN or

@@ -206,8 +206,8 @@ class DynamicModel(DynamicNetwork, Displayed):
             variables: Variables that are asked for, by name or index. None: those without a column of states.
             lengths: Numbers of slices of several sequences, whose rows follow each other. The posteriors of
                 an impossible sequence are then zeros.
-            device: Device of the junction tree, as in ``elimina.plan``. The products with a matrix run on the CPU.
-            memory: Memory limit, as in ``elimina.plan``.
+            device: Device of the junction tree, as in ``elimina.solve``. The products with a matrix run on the CPU.
+            memory: Memory limit, as in ``elimina.solve``.
             options: Settings for experts: those of ``JunctionTree``.
 
         Returns:
@@ -591,7 +591,7 @@ class OnlineFilter(Displayed):
         """Take the observations of the next slice, and return the posteriors of its variables.
 
         Args:
-            observation: Evidence as in ``elimina.plan``, with likelihoods as arrays. None: nothing is observed. A bare
+            observation: Evidence as in ``elimina.solve``, with likelihoods as arrays. None: nothing is observed. A bare
                 state is about the one variable without children in the next slice; a bare array, where a model has a
                 single variable, holds natural logarithms of likelihoods.
 

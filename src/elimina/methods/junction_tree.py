@@ -62,9 +62,9 @@ class JunctionTree(ExplanationQueries, CaseQueries):
 
     Args:
         model: A probability model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.
-        evidence: Evidence to begin with, as in ``elimina.plan``.
-        device: Device, as in ``elimina.plan``.
-        memory: Memory limit, as in ``elimina.plan``.
+        evidence: Evidence to begin with, as in ``elimina.solve``.
+        device: Device, as in ``elimina.solve``.
+        memory: Memory limit, as in ``elimina.solve``.
         options: Settings for experts: the order and its search, ``threads``, ``dtype`` (``float64`` by default, or
             ``float32``), and ``exact``, which refuses estimates. A junction tree takes no other options.
 

@@ -172,9 +172,9 @@ def observe(model: Model, task: Task, evidence: Evidence, asked: Sequence[int] |
     """Return the model with its evidence; large listed tables or domains become small ones if the task permits.
 
     Args:
-        model: Model, as in ``elimina.plan``.
-        task: Task, as in ``elimina.plan``.
-        evidence: Evidence, as in ``elimina.plan``.
+        model: Model, as in ``elimina.solve``.
+        task: Task, as in ``elimina.solve``.
+        evidence: Evidence, as in ``elimina.solve``.
         asked: Variables of the query.
     """
     observed = with_evidence(model, task, evidence)

@@ -128,13 +128,13 @@ def report(
     """Answer a question, and describe the model, the plan, the answer and its reasons on one page.
 
     Args:
-        model: Any model, as ``elimina.plan`` takes it; a problem of ``elimina.dcop``, a model of
+        model: Any model, as ``elimina.solve`` takes it; a problem of ``elimina.dcop``, a model of
             ``elimina.cp``, or a problem that ``elimina.cp.tsplib.read_tsp`` reads. The last three are solved by
             agents, by constraint search and as a tour.
-        task: See ``elimina.plan``; None: marginals of a model of probabilities, else the optimum.
-        evidence: Evidence, as in ``elimina.plan``.
-        query: Variables to report, as in ``elimina.plan``.
-        memory: Memory limit, as in ``elimina.plan``.
+        task: See ``elimina.solve``; None: marginals of a model of probabilities, else the optimum.
+        evidence: Evidence, as in ``elimina.solve``.
+        query: Variables to report, as in ``elimina.solve``.
+        memory: Memory limit, as in ``elimina.solve``.
         time_limit: Seconds for the whole call. The answer may take 60 % of them.
         title: Heading of the page; None for the model's name.
         options: Settings for experts.

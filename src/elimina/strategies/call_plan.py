@@ -65,10 +65,10 @@ def plan_call(
     """Prepare a call's problem, shift its costs for requested mini-buckets, and plan.
 
     Args:
-        model: Model, as in ``elimina.plan``.
-        task: Task, as in ``elimina.plan``.
-        evidence: Evidence, as in ``elimina.plan``.
-        query: Query, as in ``elimina.plan``.
+        model: Model, as in ``elimina.solve``.
+        task: Task, as in ``elimina.solve``.
+        evidence: Evidence, as in ``elimina.solve``.
+        query: Query, as in ``elimina.solve``.
         options: Options of the call, already ``checked``.
         time_limit: Seconds for the whole call.
         checkpoint: Checkpoint that stores the plan, or contains the plan of an interrupted run.
