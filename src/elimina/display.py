@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 MAX_CHARACTERS = 1900
 """Largest length of a text for a REPL."""
@@ -18,6 +18,14 @@ _BAR_WIDTH = 120
 
 
 Row = tuple[str, str]
+Class = TypeVar("Class", bound=type)
+
+
+def with_types_as_written(named_tuple: Class) -> Class:
+    """Make ``help`` show the types of a named tuple's fields as those of functions, instead of as ``ForwardRef``."""
+    written = named_tuple.__new__.__annotations__
+    written.update({name: getattr(kind, "__forward_arg__", kind) for name, kind in written.items()})
+    return named_tuple
 
 
 class Displayed:

@@ -22,7 +22,7 @@ from elimina.answer_texts import (
     marginals_table,
     policies_lines,
 )
-from elimina.display import Displayed, bars_of, escaped, sample, table_of
+from elimina.display import Displayed, bars_of, escaped, sample, table_of, with_types_as_written
 from elimina.errors import InputError
 from elimina.model.model import Model
 from elimina.model.named_table import states_frame
@@ -70,6 +70,7 @@ EndedBy = Literal[
 ]
 
 
+@with_types_as_written
 class Bounds(NamedTuple):
     """Bounds on an optimum at some time.
 
@@ -124,6 +125,7 @@ class Objective(NamedTuple):
         return Bounds(0.0, self.lower_bound, self.upper_bound).gap
 
 
+@with_types_as_written
 class RankedAssignment(NamedTuple):
     """An assignment in the sequence of the best ones.
 
@@ -140,6 +142,7 @@ MarginalBounds = Mapping[str, Mapping[Any, tuple[float, float]]]
 """Variable name -> {state: (lower, upper)}."""
 
 
+@with_types_as_written
 class Interval(NamedTuple):
     """Confidence interval of a logarithm.
 

@@ -2,6 +2,9 @@
 
 import importlib
 import inspect
+import pydoc
+import re
+from pathlib import Path
 
 import pytest
 
@@ -9,6 +12,7 @@ import elimina
 from elimina import InputError, Model, Options
 from tests import calls
 
+ROOT = Path(__file__).parents[2]
 MOST = 8
 LONGEST = {".solve": 9}
 """Its task ``kbest`` asks for a number, which users write beside the task: ``solve(model, "kbest", k=10)``."""
@@ -43,6 +47,23 @@ def test_public_functions_have_at_most_eight_parameters():
         counts[name] = len([p for p in inspect.signature(function).parameters if p != "self"])
     assert len(counts) > 100
     assert {name: count for name, count in counts.items() if count > MOST} == LONGEST
+
+
+def documented():
+    """Yield the names and objects of the reference, and of the public modules."""
+    for module in map(importlib.import_module, MODULES):
+        yield from ((f"{module.__name__}.{name}", getattr(module, name)) for name in getattr(module, "__all__", ()))
+    for page in (ROOT / "docs" / "reference").glob("*.md"):
+        names = re.findall(r"^::: ([\w.]+)$", page.read_text(), re.MULTILINE)
+        yield from ((name, pydoc.locate(name)) for name in names)
+
+
+def test_signatures_show_types_as_they_are_written():
+    """Named tuples have classes of ``typing`` in place of the text of annotations, and ``help`` prints their names."""
+    classes = {name: found for name, found in documented() if inspect.isclass(found)}
+    assert len(classes) > 50
+    for name, found in classes.items():
+        assert issubclass(found, Exception) or "ForwardRef" not in str(inspect.signature(found)), name
 
 
 def test_arguments_come_before_options():

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
+from elimina.display import with_types_as_written
+
 Name = TypeVar("Name")
 
 
+@with_types_as_written
 class Conflict(NamedTuple):
     """Named constraints without a solution, given all constraints without a name.
 

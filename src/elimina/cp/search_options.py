@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from elimina.arguments import choice, flag, real, shown
 from elimina.cp.expressions import Operand
+from elimina.display import with_types_as_written
 from elimina.errors import InputError
 from elimina.result import Bounds
 
@@ -45,6 +46,7 @@ ValueOrdering = Literal[
 VALUE_ORDERINGS: tuple[ValueOrdering, ...] = get_args(ValueOrdering)
 
 
+@with_types_as_written
 class SearchOptions(NamedTuple):
     """Settings of a search for experts: options of ``Model.solve`` besides its arguments.
 

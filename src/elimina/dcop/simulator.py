@@ -21,6 +21,7 @@ from elimina import arguments
 from elimina.dcop.agent import Agent, Agreement
 from elimina.dcop.engine import Engine, GpuPool
 from elimina.dcop.problem import FIXED, KINDS, TRAVERSAL, Message
+from elimina.display import with_types_as_written
 from elimina.errors import DcopError, InputError
 from elimina.result import Delivery
 
@@ -35,6 +36,7 @@ SEEDS = (-(2**63), 2**63 - 1)
 """Smallest and largest random seed: integers of 64 bits."""
 
 
+@with_types_as_written
 class Network(NamedTuple):
     """Settings of the simulated network.
 

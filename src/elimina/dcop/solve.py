@@ -19,6 +19,7 @@ from elimina.dcop.engine import Engine, GpuPool
 from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, names_in_errors, views
 from elimina.dcop.simulator import Figures, Network, Simulation
 from elimina.dcop.together import exact_answer, solve_together
+from elimina.display import with_types_as_written
 from elimina.errors import DeviceError, InputError, TimeLimitError
 from elimina.methods.first_bounds import first_bounds
 from elimina.model.model import Model
@@ -112,6 +113,7 @@ _BYTES_OF_A_CELL = 32
 """Bytes of an agent's memory for each cell of an MB-DPOP message: it holds several tables, some larger."""
 
 
+@with_types_as_written
 class AgentOptions(NamedTuple):
     """Settings of agents for experts: options of ``elimina.dcop.solve`` besides its arguments.
 

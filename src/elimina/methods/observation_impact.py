@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from elimina.display import with_types_as_written
 from elimina.methods.evidence_cases import EvidenceCases
 from elimina.methods.information import divergence, total_variation
 from elimina.model.row_table import RowTable
 from elimina.model.states import State
 
 
+@with_types_as_written
 class Impact(NamedTuple):
     """Impact of an observation on the posterior of the query.
 
@@ -87,6 +89,7 @@ def observation_impacts(cases: EvidenceCases, query: int, rounding: float) -> Im
     return Impacts(impacts, name)
 
 
+@with_types_as_written
 class ObservationConflict(NamedTuple):
     """Conflict between an observation and all others.
 

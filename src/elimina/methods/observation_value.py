@@ -8,12 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from elimina.display import with_types_as_written
 from elimina.errors import InputError
 from elimina.methods.evidence_cases import EvidenceCases
 from elimina.methods.information import entropy, mutual_information
 from elimina.model.row_table import RowTable
 
 
+@with_types_as_written
 class ObservationValue(NamedTuple):
     """Value of an observation that has not been made.
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina import arguments
-from elimina.display import Displayed, Row
+from elimina.display import Displayed, Row, with_types_as_written
 from elimina.errors import InputError
 from elimina.io.cases import Cases, as_cases, read_cases, states_in_frame
 from elimina.io.sources import ModelLike, as_model
@@ -108,6 +108,7 @@ class Fit(Displayed, Generic[Fitted]):
         ]
 
 
+@with_types_as_written
 class FitOptions(NamedTuple):
     """Settings of ``elimina.fit`` besides its arguments.
 
@@ -120,8 +121,8 @@ class FitOptions(NamedTuple):
         max_iterations: Limit on the iterations of each start.
         ignore_extra: Ignore columns that are not variables of the model.
         progress: Function to call with the best fit after each iteration.
-        device: Device, as in ``plan``.
-        memory: Memory limit, as in ``plan``.
+        device: Device, as in ``elimina.solve``.
+        memory: Memory limit, as in ``elimina.solve``.
         planning: Settings of the plan for experts: the order and its search, and ``threads``.
 
     Examples:

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina.display import with_types_as_written
 from elimina.model.model import Model
 from elimina.model.row_table import RowTable
 from elimina.model.states import State
@@ -21,6 +22,7 @@ from elimina.model.states import State
 Floats = NDArray[np.float64]
 
 
+@with_types_as_written
 class Sensitivity(NamedTuple):
     """Sensitivity of the query's posterior to a parameter.
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina.display import with_types_as_written
 from elimina.errors import InputError
 from elimina.model.row_table import RowTable
 from elimina.model.states import State
@@ -25,6 +26,7 @@ MAX_EXPLANATIONS = 10**6
 """Largest number of partial assignments of the targets that are compared."""
 
 
+@with_types_as_written
 class Explanation(NamedTuple):
     """Partial assignment of the targets.
 

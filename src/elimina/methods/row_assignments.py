@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.display import html_of, sample, text_of
+from elimina.display import html_of, sample, text_of, with_types_as_written
 from elimina.io.cases import Codes
 from elimina.io.sample_files import csv_chunks
 from elimina.methods.batch import Batch, Chunk, ObservedCases
@@ -42,6 +42,7 @@ _DRAWS_PER_BLOCK = 4
 """Number of 64-bit numbers from one step of the generator Philox."""
 
 
+@with_types_as_written
 class RowAssignments(NamedTuple):
     """An assignment of all variables to each row of a frame.
 

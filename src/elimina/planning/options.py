@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 from elimina import arguments
+from elimina.display import with_types_as_written
 from elimina.errors import InputError
 from elimina.model.states import Evidence
 from elimina.planning import option_values as values
@@ -63,6 +64,7 @@ ORDER_SECONDS = 2.0
 """Default time limit of the order search in seconds; it ends earlier if more search would not pay."""
 
 
+@with_types_as_written
 class Options(NamedTuple):
     """Settings for experts: options of ``elimina.plan`` and ``elimina.solve`` besides their arguments.
 

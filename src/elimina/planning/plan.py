@@ -8,7 +8,7 @@ import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self, dataclass_transform
 
-from elimina.display import bar, html_of, text_of
+from elimina.display import bar, html_of, text_of, with_types_as_written
 from elimina.number_texts import bytes_text, count_text, seconds_text
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan_rows import fused_rows, product_rows
@@ -187,6 +187,7 @@ class Shortfall(NamedTuple):
     fits_sparse: bool = False
 
 
+@with_types_as_written
 class Plan(NamedTuple):
     """A plan, made before anything is allocated; ``print(plan)`` shows its figures.
 

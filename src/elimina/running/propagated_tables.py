@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import normalise_columns
-from elimina.display import bars_of, html_of, sample, text_of
+from elimina.display import bars_of, html_of, sample, text_of, with_types_as_written
 from elimina.model.variable import Variable
 from elimina.planning.packed_steps import Outputs, Steps
 from elimina.planning.step import Output, Step
@@ -206,6 +206,7 @@ def logarithms(values: Array, logarithmic: bool) -> NDArray[np.float64]:
     return logs
 
 
+@with_types_as_written
 class Posteriors(NamedTuple):
     """Posteriors of a batch.
 
