@@ -159,7 +159,7 @@ class TestOptions:
         [
             ({"dtype": "int8"}, "dtype int8 does not fit integer costs"),
             ({"task": "best"}, "unknown task 'best'"),
-            ({"task": "pr"}, "elimina convert MODEL OUT.uai"),
+            ({"task": "pr"}, "elimina.io.convert_sense"),
             ({"memory": -1}, "memory is -1 bytes"),
             ({"threads": 0}, "threads is 0; it must be from 1 to 1,024"),
             ({"threads": 2000}, "threads is 2000"),

@@ -44,7 +44,7 @@ BANNED = re.compile(
     r"\b(levell\w*|crews?|stations?|climbers?|divers?|searchers?|explorers?|value flows?|peaks|nobody|whoever|"
     r"anew|beforehand|by turns|whose fault|has a say|weigh(s|ed|ing)?|(is|are|was|were|be) looked (at|for|after))\b|"
     r"(?<!there )\b(is|are|was|were) no(?! (longer|more|less|better|worse|sooner|larger|smaller|wider|other)\b)"
-    r" \w+|, for (it|they|there) ",
+    r" \w+|, for (it|they|there) |; close to it: ",
     re.IGNORECASE,
 )
 """Terms of the table in the guide of style that have no other meaning here, and phrases that read as riddles."""
@@ -63,6 +63,10 @@ RELATIVE = re.compile(
 """Words that begin a relative clause: two of them in one line need a second reading."""
 
 SECTION = re.compile(r"^( *)(Args|Attributes|Returns|Yields):$", re.MULTILINE)
+
+
+COMMANDS = re.compile(r"(?<![-.\w])elimina (convert|cp|dcop|decide|fit|generate|plan|plot|report|sample|solve|tsp)\b")
+"""Commands: advice that callers in Python cannot follow."""
 
 
 class Offence(NamedTuple):
@@ -120,6 +124,21 @@ def _is_text(statement: ast.stmt) -> bool:
         and isinstance(statement.value, ast.Constant)
         and isinstance(statement.value.value, str)
     )
+
+
+def one_sided(path: Path) -> Iterator[str]:
+    """Yield the strings that advise a command, other than arguments of ``by_interface``, which knows the interface."""
+    tree = ast.parse(path.read_text())
+    exempt = set[int]()
+    for node in ast.walk(tree):
+        is_choice = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "by_interface"
+        if is_choice or isinstance(node, ast.Expr):
+            # A statement that is a string is a docstring.
+            exempt.update(map(id, ast.walk(node)) if is_choice else [id(node.value)])
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in exempt
+        if is_text and COMMANDS.search(node.value):
+            yield f"{path.relative_to(ROOT)}:{node.lineno}: {node.value}"
 
 
 def _docstring(statement: ast.Expr, node: ast.AST | None) -> Iterator[tuple[int, str, str]]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from elimina import arguments
+from elimina.display import with_types_as_written
 from elimina.errors import FormatError, InputError
 from elimina.io.model_files import read_diagram
 from elimina.io.pyagrum_diagrams import diagram_from_pyagrum
@@ -21,6 +22,7 @@ from elimina.methods.single_policy_updating import DecisionQuestion, PolicySet
 from elimina.model.decision_network import DecisionNetwork
 from elimina.model.model import variable_indices
 from elimina.model.row_table import RowTable
+from elimina.option_names import by_interface
 from elimina.planning.options import DEFAULT, Options
 from elimina.problem.observations import assignment_of
 from elimina.result import EndedBy, Marginals, NoMarginals, Result, Status
@@ -37,6 +39,7 @@ SEARCH_TIME_SHARE = 0.9
 """Share of the time limit for policies; posteriors follow."""
 
 
+@with_types_as_written
 class ObservationGain(NamedTuple):
     """Gain of an observation that a decision does not have.
 
@@ -176,7 +179,7 @@ class InfluenceDiagram(DecisionNetwork):
         is none, after a number of eliminations.
 
         Args:
-            evidence: Observed variables, as in ``elimina.plan``, which no decision affects.
+            evidence: Observed variables, as in ``elimina.solve``, which no decision affects.
             policies: Policies of some decisions, as ``with_policies`` takes them; the others are solved. If all have
                 one, the answer is their expected utility, and its status ``exact``.
             restarts: Number of further, random starts where the diagram is not soluble, before branch and bound.
@@ -316,7 +319,7 @@ class InfluenceDiagram(DecisionNetwork):
             name = self.variables[culprit].name
             raise InputError(
                 f"evidence names {name!r}, which a decision affects: its state is unknown when the decision is made; "
-                "leave it out, or fix a decision by policies={...}"
+                f"leave it out, or fix a decision by {by_interface('policies={...}', '--policy DECISION=STATE')}"
             )
         return DecisionQuestion(
             self,

@@ -30,6 +30,20 @@ def use_flags(is_on: bool) -> None:
     _door["uses_flags"] = is_on
 
 
+def by_interface(python: str, command: str) -> str:
+    """Return the advice for the interface in use.
+
+    Args:
+        python: Words for callers in Python.
+        command: Words for the command line.
+
+    Examples:
+        >>> by_interface("read it by elimina.read", "solve it by 'elimina solve'")
+        'read it by elimina.read'
+    """
+    return command if uses_flags() else python
+
+
 def option(name: str, value: str | int | Sequence[str] | None = None) -> str:
     """Return an option as the user writes it.
 

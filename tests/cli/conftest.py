@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +14,8 @@ import pytest
 from elimina.cli import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+PYTHON = re.compile(r"\belimina\.(?!msc|mzn|fish)[a-z]|\b[Ii]n Python\b|\w=(True|False|None)\b|\bModel\.\w|children=")
+"""Calls in Python: advice that cannot be followed on the command line."""
 
 
 class Ran(NamedTuple):
@@ -31,6 +34,7 @@ def elimina(capfd, tmp_path, monkeypatch) -> Callable[..., Ran]:
             main([str(argument) for argument in arguments])
         out, err = capfd.readouterr()
         assert "Traceback" not in err
+        assert not PYTHON.search(err), err
         return Ran(int(ended.value.code or 0), out, err)
 
     return run

@@ -73,8 +73,8 @@ ADVICE = [
     (f"{PUMP} --evidence=", "observations like A=x,B=y", f"{PUMP} --evidence Alarm=on,Noise=loud"),
     (f"{PUMP} --query=", "name variables like A,B", f"{PUMP} --query Bearing,Valve"),
     # Formats and tasks.
-    (f"{RADIO} --task pr", "(elimina convert MODEL OUT.uai;", "convert radio.wcsp out.uai", "solve out.uai --task pr"),
-    ("solve pump.bif --task count-optima", "(elimina convert MODEL OUT.wcsp;", "convert pump.bif out.wcsp",
+    (f"{RADIO} --task pr", "(elimina convert MODEL OUT.uai)", "convert radio.wcsp out.uai", "solve out.uai --task pr"),
+    ("solve pump.bif --task count-optima", "(elimina convert MODEL OUT.wcsp)", "convert pump.bif out.wcsp",
      "solve out.wcsp --task count-optima"),
     ("solve pump.bif --task mmap --query Bearing --ibound 2", "choose one of them",
      "solve pump.bif --task mmap --query Bearing --ibound 2 --method mbe"),
@@ -96,8 +96,8 @@ ADVICE = [
      "generate random -n 4 --p1 0.5 a.wcsp"),
     ("plot radio.wcsp --tour towns.tsp -o a.svg", "use --what tour", "plot towns.tsp --what tour -o a.svg"),
     ("solve towns.tsp", "use 'elimina tsp'", "tsp towns.tsp"),
-    ("cp towns.tsp", "and 'elimina tsp'", "tsp towns.tsp"),
-    ("cp radio.wcsp", "and 'elimina solve'", "solve radio.wcsp"),
+    ("cp towns.tsp", "for elimina tsp", "tsp towns.tsp"),
+    ("cp radio.wcsp", "for elimina solve", "solve radio.wcsp"),
     # Agents.
     ("dcop agents.json --algo adpop", "--ibound 3", "dcop agents.json --algo adpop --ibound 2"),
     ("dcop agents.json --ibound 2", "or use --algo adpop", "dcop agents.json --algo adpop --ibound 2"),

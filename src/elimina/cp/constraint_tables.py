@@ -11,6 +11,7 @@ import numpy as np
 from elimina.cp.posting import check_time
 from elimina.cp.views import Integers, Mask, View, constant
 from elimina.errors import InputError
+from elimina.option_names import by_interface
 
 
 class ConstraintTable(NamedTuple):
@@ -61,7 +62,10 @@ class ConstraintTables:
         """Return the error of a table beyond the limit."""
         return InputError(
             f"{self.origin}: its table {what}; narrow the variables' domains, "
-            "allow more tuples (rows=), or leave the model to the search (elimina cp, fzn-elimina, Model.solve)"
+            + by_interface(
+                "allow more tuples (rows=), or leave the model to the search (Model.solve)",
+                "or leave the model to the search (elimina cp, fzn-elimina)",
+            )
         )
 
     def _grid(self, views: Sequence[View]) -> tuple[list[int], list[Integers], list[Integers]]:

@@ -20,6 +20,7 @@ from elimina.errors import InputError
 from elimina.model import model as graphical
 from elimina.model.table import Table, forbidden_value
 from elimina.model.variable import Variable
+from elimina.option_names import by_interface
 
 _MAX_ENUMERATED_CELLS = 1 << 10
 _FAILURES_PER_TUPLE = 8
@@ -81,7 +82,8 @@ class _Tabulation:
             if propagated.sizes[v] > rows and v != self._objective_variable:
                 raise InputError(
                     f"variable {_name_of(posted.names, v)} has {propagated.sizes[v]:,} values, more than {rows:,}; "
-                    "narrow its domain, or leave the model to the search (elimina cp, fzn-elimina, Model.solve)"
+                    "narrow its domain, or leave the model to the search "
+                    f"({by_interface('Model.solve', 'elimina cp, fzn-elimina')})"
                 )
         domains = [
             np.array(propagated.values(v) if v != self._objective_variable else [0])

@@ -12,6 +12,7 @@ from elimina._core import Traversal
 from elimina.errors import InputError
 from elimina.model.model import Model
 from elimina.model.table import Sense, Table
+from elimina.option_names import by_interface
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -90,9 +91,9 @@ class Problem:
                 unknown.
         """
         if model.sense == "probability":
+            converter = by_interface("elimina.io.convert_sense(model, 'min-cost')", "elimina convert MODEL OUT.wcsp")
             raise InputError(
-                "a distributed problem has costs, but the model is one of probabilities; convert it first "
-                "(elimina convert MODEL OUT.wcsp)"
+                f"a distributed problem has costs, but the model has probabilities; convert it first ({converter})"
             )
         self.model, self.agents, self.owners = model, tuple(agents), tuple(owners)
         names = [agent.name for agent in self.agents]

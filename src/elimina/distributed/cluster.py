@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from elimina import arguments
 from elimina.errors import ClusterError, DeviceError, EliminaError, InputError, InternalError
-from elimina.option_names import option, use_flags, uses_flags
+from elimina.option_names import by_interface, option, use_flags, uses_flags
 from elimina.planning.devices import DEVICES, gpu_numbers
 from elimina.planning.options import MAX_THREADS
 from elimina.system import require
@@ -91,7 +91,7 @@ def connected(address: str) -> Iterator[Client]:
             ) from error
         raise ClusterError(
             f"no Dask scheduler answers at {address} within {_CONNECT_SECONDS:g} s; start one with `dask scheduler`, "
-            f"or use {'--local N' if uses_flags() else 'elimina.distributed.local'} for workers on this machine"
+            f"or use {by_interface('elimina.distributed.local', '--local N')} for workers on this machine"
         ) from error
     except ValueError as error:
         raise InputError(

@@ -12,9 +12,8 @@ from functools import partial
 from itertools import pairwise
 
 from elimina._core import Text, TextError
-from elimina.errors import InputError
 from elimina.io.codecs import Codec
-from elimina.io.network import NOT_A_NETWORK, conditional_tables, is_network
+from elimina.io.network import conditional_tables, is_network, not_a_network
 from elimina.io.uai import numbered, read_sizes, read_tables, table_text
 from elimina.model.distributions import find_cycle
 from elimina.model.model import Model
@@ -53,7 +52,7 @@ def render_ergo(model: Model) -> Iterator[str]:
             large to be written out.
     """
     if not is_network(model):
-        raise InputError(NOT_A_NETWORK.format("an ERGO file"))
+        raise not_a_network("an ERGO file")
     tables = {scope[-1]: (scope[:-1], values) for scope, values in conditional_tables(model)}
     yield f"{len(tables)}\n" + " ".join(map(str, model.sizes)) + "\n"
     for v in range(len(tables)):

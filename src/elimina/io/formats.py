@@ -14,21 +14,27 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from elimina.io.files import suffix_of
 from elimina.io.parsing import parse_file
 from elimina.io.xml_roots import root_of
+from elimina.option_names import by_interface
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 Content = Literal["model", "constraints", "distributed problem", "tour", "MiniZinc", "evidence"]
 
-USES: dict[Content, str] = {
-    "model": "graphical models are for elimina.read and 'elimina solve'",
-    "constraints": "constraint models are for elimina.cp.read, 'elimina cp' and 'elimina solve'",
-    "distributed problem": "distributed problems are for elimina.dcop.read, 'elimina dcop' and 'elimina convert'",
-    "tour": "tours are for elimina.cp.tsplib.read_tsp and 'elimina tsp'",
-    "MiniZinc": "MiniZinc is for 'minizinc --solver elimina', after 'elimina install-minizinc'",
-    "evidence": "a file of evidence goes beside one: --evidence FILE, or elimina.read_evidence",
-}
-"""Calls and commands that take a file of each content, named in the errors of all others."""
+
+def _uses() -> dict[Content, str]:
+    """Return the calls, or commands, that take a file of each content; the errors of all others name them."""
+    return {
+        "model": f"graphical models are for {by_interface('elimina.read', 'elimina solve')}",
+        "constraints": f"constraint models are for {by_interface('elimina.cp.read', 'elimina cp and elimina solve')}",
+        "distributed problem": "distributed problems are for "
+        + by_interface("elimina.dcop.read", "elimina dcop and elimina convert"),
+        "tour": f"tours are for {by_interface('elimina.cp.tsplib.read_tsp', 'elimina tsp')}",
+        "MiniZinc": "MiniZinc is for 'minizinc --solver elimina', after 'elimina install-minizinc'",
+        "evidence": by_interface(
+            "evidence is for elimina.read_evidence", "a file of evidence goes beside one: --evidence FILE"
+        ),
+    }
 
 
 class Format(NamedTuple):
@@ -55,7 +61,7 @@ class Format(NamedTuple):
     @property
     def use(self) -> str:
         """Calls and commands for its files."""
-        return USES[self.content]
+        return _uses()[self.content]
 
 
 _CFN_START = re.compile(rb'(?:\s|#[^\n]*|//[^\n]*)*\{\s*"?problem"?[\s:]*[{\[]')

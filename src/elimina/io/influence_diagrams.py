@@ -13,6 +13,7 @@ from elimina.errors import UnsupportedError
 from elimina.io.network import MAX_TABLE_CELLS, NetworkBuilder
 from elimina.model.decision_network import DiagramParts
 from elimina.model.table import Table
+from elimina.option_names import by_interface
 
 
 class DiagramBuilder(NetworkBuilder):
@@ -81,7 +82,8 @@ class DiagramBuilder(NetworkBuilder):
         """
         self.check_distributions(self._observed)
         if not self._observed:
-            raise TextError("expected a decision, but the file has none: it is a network, for elimina.read")
+            reader = by_interface("elimina.read", "elimina solve")
+            raise TextError(f"expected a decision, but the file has none: it is a network, for {reader}")
         utilities = {}
         for name, table in self._utilities.items():
             if table is None:

@@ -14,6 +14,7 @@ from elimina.errors import InputError, UnsupportedError
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable, texts_of
+from elimina.option_names import by_interface
 
 Conditional = tuple[tuple[int, ...], NDArray[np.float64]]
 """The parents and then the child, and the values with the axes in that order."""
@@ -21,10 +22,16 @@ Conditional = tuple[tuple[int, ...], NDArray[np.float64]]
 MAX_TABLE_CELLS = 10**8
 """Largest number of cells of a table in a file."""
 
-NOT_A_NETWORK = (
-    "{} holds exactly one conditional distribution for each variable, without cycles; make the model with children=, "
-    "which lists for each factor the variable whose distribution it is, or use .uai"
-)
+
+def not_a_network(format_name: str) -> InputError:
+    """Return the error of a model that a format of networks cannot hold."""
+    advice = by_interface(
+        "make the model with children=, which lists for each factor the variable whose distribution it is, or use .uai",
+        "use .uai for other models",
+    )
+    return InputError(
+        f"{format_name} holds exactly one conditional distribution for each variable, without cycles; {advice}"
+    )
 
 
 class Located(Protocol):
@@ -49,8 +56,8 @@ class NetworkBuilder:
             UnsupportedError: Always.
         """
         raise UnsupportedError(
-            f"node {name!r} is a {kind} node, of an influence diagram: read it by elimina.InfluenceDiagram.read, or "
-            "solve it by 'elimina decide'"
+            f"node {name!r} is a {kind} node, of an influence diagram: "
+            + by_interface("read it by elimina.InfluenceDiagram.read", "solve it by 'elimina decide'")
         )
 
     def add_variable(self, name: str, states: Sequence[str]) -> None:
@@ -129,7 +136,7 @@ def conditionals(model: Model, format_name: str) -> Iterable[Conditional]:
             out.
     """
     if not is_network(model):
-        raise InputError(NOT_A_NETWORK.format(format_name))
+        raise not_a_network(format_name)
     if not model.variables:
         raise InputError(f"{format_name} holds at least one variable")
     return conditional_tables(model)

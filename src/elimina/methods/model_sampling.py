@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.errors import ImpossibleEvidenceError, InputError, MemoryLimitError, TimeLimitError
+from elimina.errors import ImpossibleEvidenceError, MemoryLimitError, TimeLimitError
 from elimina.methods.importance_sampling import SampleForm, form_of
 from elimina.methods.junction_tree import JunctionTree
 from elimina.methods.proposals import (
@@ -32,7 +32,7 @@ from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.problem.evidence import observe
 from elimina.problem.observations import evidence_of, impossible_text
-from elimina.problem.preparation import Problem, descendants_of, prepare
+from elimina.problem.preparation import Problem, check_probabilities, descendants_of, prepare
 from elimina.running.host import host_memory
 
 _EXACT_SHARE = 0.5
@@ -77,7 +77,7 @@ def draw_samples(model: Model, evidence: Evidence, question: SampleQuestion, opt
 
     Args:
         model: A probability model.
-        evidence: Evidence, as in ``elimina.plan``.
+        evidence: Evidence, as in ``elimina.solve``.
         question: The samples that are asked for.
         options: Options of a junction tree.
 
@@ -87,12 +87,7 @@ def draw_samples(model: Model, evidence: Evidence, question: SampleQuestion, opt
         MemoryLimitError: The samples, or the tables to draw them from, need more memory.
         TimeLimitError: The deadline passed.
     """
-    if model.sense != "probability":
-        raise InputError(
-            f"samples are drawn from probabilities, and this model has costs ({model.sense}): if its tables are "
-            "probabilities, make it with sense='probability'; if they are costs, convert it first (elimina convert "
-            "MODEL OUT.uai; in Python elimina.io.convert_sense)"
-        )
+    check_probabilities(model, "samples are drawn from probabilities")
     memory, cells = host_memory(options), question.samples * len(model.variables)
     check_room(question.samples, len(model.variables), memory, DRAWN_BYTES)
     observations = evidence_of(model, evidence)

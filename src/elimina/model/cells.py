@@ -12,6 +12,7 @@ from elimina.errors import InputError
 from elimina.model.labels import are_positions, listed
 from elimina.model.states import is_missing, native, states_text
 from elimina.model.variable import Variable, find_text, index_of, index_of_text, no_such_state
+from elimina.option_names import by_interface
 
 UNOBSERVED = -1
 """Index that stands for 'not observed' in cases."""
@@ -42,8 +43,8 @@ def index_of_cell(variable: Variable, cell: Any) -> int:
         return index
     if cell == UNOBSERVED:
         raise InputError(
-            f"variable {variable.name!r} has no state {cell}; leave cells that are not observed empty (None, NaN); "
-            "where all cells are indices, JunctionTree.batch takes indices=True"
+            f"variable {variable.name!r} has no state {cell}; leave cells that are not observed empty"
+            + by_interface(" (None, NaN); where all cells are indices, JunctionTree.batch takes indices=True", "")
         )
     raise no_such_state(variable, cell)
 

@@ -21,6 +21,7 @@ from elimina.model.policy import Policy
 from elimina.model.states import State, StateIndex, native
 from elimina.model.table import Table
 from elimina.model.variable import Variable
+from elimina.option_names import by_interface
 from elimina.system import cached_property
 
 Floats = NDArray[np.float64]
@@ -80,7 +81,8 @@ class DecisionNetwork(Displayed):
 
     def _check_roles(self, children: Sequence[int], decisions: Mapping[int, Sequence[int]]) -> None:
         if not decisions:
-            raise InputError("the diagram has no decision: for posteriors of a network, use elimina.solve")
+            advice = by_interface("use elimina.solve", "use elimina solve")
+            raise InputError(f"the diagram has no decision: for posteriors of a network, {advice}")
         for d in decisions:
             if d in children:
                 raise InputError(

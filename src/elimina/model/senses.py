@@ -15,6 +15,7 @@ from elimina import arguments
 from elimina.errors import InputError
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Sense
+from elimina.option_names import by_interface
 
 if TYPE_CHECKING:
     from fractions import Fraction
@@ -100,8 +101,11 @@ def _to_probabilities(model: Model, scale: float) -> Model:
         if np.exp(-scale * (highest - lowest)) == 0:
             raise InputError(
                 f"factor {i} has costs from {lowest:g} to {highest:g}, and exp(-{scale:g} * {highest - lowest:g}) "
-                f"is 0 in floating point; "
-                f"convert it by elimina.io.convert_sense with a scale of at most {700 / (highest - lowest):.3g}"
+                "is 0 in floating point; "
+                + by_interface(
+                    f"convert it with a scale of at most {700 / (highest - lowest):.3g}",
+                    "scale the costs to a range of at most 700 in each table",
+                )
             )
         factors.append(costs.mapped(partial(_likelihoods, scale, lowest)))
         constant -= scale * lowest

@@ -26,6 +26,7 @@ from elimina.model.states import (
     readings_of,
     states_text,
 )
+from elimina.option_names import by_interface
 from elimina.system import Slotted
 
 MAX_STATES = 2**31 - 1
@@ -221,7 +222,9 @@ def no_such_state(variable: Variable, state: Any) -> InputError:
         kinds = type(variable.state(similar)).__name__, type(state).__name__
         hint = f"; {variable.state(similar)!r} is a state, but of type {kinds[0]}, not {kinds[1]}"
     elif type(state) is int and 0 <= state < variable.size:
-        hint = f"; an index is written elimina.StateIndex({state}), and cases of indices are read with indices=True"
+        hint = by_interface(
+            f"; an index is written elimina.StateIndex({state}), and cases of indices are read with indices=True", ""
+        )
     elif np.ndim(state) == 0 and is_missing(state):
         hint = "; leave out a variable that is not observed"
     return InputError(f"variable {variable.name!r} has no state {state!r}; its states are {listing}{hint}")

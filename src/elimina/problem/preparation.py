@@ -16,6 +16,7 @@ from elimina.errors import InputError, MemoryLimitError
 from elimina.model.model import Model
 from elimina.model.table import LARGEST_NUMBER, Scopes, Sense, Table, Tables
 from elimina.model.variable import Variable
+from elimina.option_names import by_interface
 from elimina.problem import tasks
 from elimina.problem.relevance import parents_first, prune_barren
 from elimina.problem.semirings import SEMIRINGS
@@ -169,12 +170,27 @@ def check_sense(model: Model, task: str) -> None:
     Raises:
         InputError: The task sums probabilities, and the model has costs.
     """
-    if tasks.described(task).is_sum and model.sense != "probability":
-        raise InputError(
-            f"task {task} sums probabilities, and this model has costs ({model.sense}): if its tables are "
-            "probabilities, make it with sense='probability'; if they are costs, convert it first (elimina convert "
-            "MODEL OUT.uai; in Python elimina.io.convert_sense)"
+    if tasks.described(task).is_sum:
+        check_probabilities(model, f"task {task} sums probabilities")
+
+
+def check_probabilities(model: Model, reason: str) -> None:
+    """Check that a model has probabilities.
+
+    Args:
+        model: The model.
+        reason: Need for probabilities, in the words of an error.
+
+    Raises:
+        InputError: The model has costs.
+    """
+    if model.sense != "probability":
+        advice = by_interface(
+            "if its tables are probabilities, make it with sense='probability'; if they are costs, convert it by "
+            "elimina.io.convert_sense(model, 'probability')",
+            "convert the costs to probabilities first (elimina convert MODEL OUT.uai)",
         )
+        raise InputError(f"{reason}, and this model has costs ({model.sense}): {advice}")
 
 
 def _narrowed(tables: Tables) -> Tables:

@@ -6,7 +6,7 @@ import math
 
 from elimina.errors import MemoryLimitError
 from elimina.number_texts import bytes_text, count_text
-from elimina.option_names import option, uses_flags
+from elimina.option_names import by_interface, option
 from elimina.planning.options import Options
 from elimina.planning.plan import Plan, Shortfall
 from elimina.problem.tasks import described
@@ -43,7 +43,7 @@ def advice_on(plan: Plan) -> str | None:
 
 def _of_solve(option_text: str) -> str:
     """Return the text that names an option of ``solve`` on the command line or in Python."""
-    return f"elimina solve {option_text}" if uses_flags() else f"{option_text} of elimina.solve"
+    return by_interface(f"{option_text} of elimina.solve", f"elimina solve {option_text}")
 
 
 def check_fits(plan: Plan) -> None:

@@ -21,7 +21,7 @@ from elimina.methods.mini_buckets import Heuristic, run_mini_buckets
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.number_texts import count_text
-from elimina.option_names import option
+from elimina.option_names import by_interface, option
 from elimina.result import Result
 from elimina.running.advice import MAX_MACHINE_BYTES, does_not_fit
 from elimina.running.budget import Budget
@@ -55,9 +55,9 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
     options, run, model = solver.options, solver.run, solver.question.model
     if not model.is_integer:
         kind = "probabilities" if model.sense == "probability" else "floats as costs"
+        converter = by_interface("elimina.write to a .wcsp file, then elimina.read", "elimina convert MODEL OUT.wcsp")
         raise UnsupportedError(
-            f"task count-optima needs integer costs, and this model has {kind}: round them first "
-            "(elimina convert MODEL OUT.wcsp; in Python elimina.io.convert_sense)"
+            f"task count-optima needs integer costs, and this model has {kind}: round them first ({converter})"
         )
     planned = solver.plan(options._replace(slices="never", scratch=None, tables="dense")).planned
     if planned.plan.has_large_steps:

@@ -18,6 +18,7 @@ from elimina.display import cut, sample
 from elimina.errors import InputError
 from elimina.io.files import replacement_of
 from elimina.io.xml_documents import not_xml
+from elimina.option_names import by_interface
 from elimina.system import require
 from elimina.viz.colours import FAINT, FILL, INK, LINE, OUTLINE
 from elimina.viz.diagram import Points
@@ -62,7 +63,7 @@ def format_of(path: Path) -> str:
     if suffix not in SUFFIXES:
         raise InputError(
             f"{path}: pictures are written to {', '.join('.' + s for s in SUFFIXES)} files, and a model's graph also "
-            "to .dot and .graphml files ('elimina plot', elimina.viz.write_graph)"
+            f"to .dot and .graphml files{by_interface(' (elimina.viz.write_graph)', '')}"
         )
     return suffix
 

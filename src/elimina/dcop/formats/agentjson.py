@@ -20,6 +20,7 @@ from elimina.io.codecs import Codec
 from elimina.model.model import Model
 from elimina.model.states import State
 from elimina.model.variable import listed_states
+from elimina.option_names import by_interface
 
 
 class JsonFile:
@@ -54,7 +55,10 @@ def parse(file: JsonFile) -> Problem:
     """Read a problem."""
     top = file.root()
     if "problem" in top and "agents" not in top:
-        raise TextError("expected 'agents' of a problem, found a cost function network, which is for elimina.read")
+        raise TextError(
+            "expected 'agents' of a problem, found a cost function network, which is for "
+            + by_interface("elimina.read", "elimina solve")
+        )
     objective = top.get("objective", "min")
     if objective not in ("min", "max"):
         _fail("the objective 'min' or 'max'", objective)
