@@ -34,6 +34,26 @@ def network():
     return Model.from_arrays(states, factors, sense="probability", children=list(families))
 
 
+def test_text_in_an_index_names_a_state():
+    assert np.array_equal(TABLE["wet"], NUMBERS[1])
+    assert np.array_equal(TABLE["snow", 1], NUMBERS[2, 1])
+    assert np.array_equal(TABLE["dry", :, 0], NUMBERS[0, :, 0])
+    table = NamedTable(NUMBERS.copy(), [WEATHER, OPEN, COUNT])
+    table["wet"] = 0
+    assert table.sum() == NUMBERS[[0, 2]].sum()
+    with pytest.raises(InputError, match="variable 'weather' has no state 'fog'; its states are 'dry', 'wet', 'snow'"):
+        TABLE["fog"]
+    with pytest.raises(InputError, match="variable 'open' has no state 'wet'"):
+        TABLE["wet", "wet"]
+    with pytest.raises(InputError, match="4 states for a table over weather, open, count"):
+        TABLE["wet", 0, 0, 0]
+
+
+def test_one_network_answers_both_calls_alike(network):
+    marginals = JunctionTree(network).marginals()
+    assert marginals["a"]["y"] == pytest.approx(elimina.solve(network, "mar").marginals["a"]["y"])
+
+
 def test_names_and_states():
     assert TABLE.names == ("weather", "open", "count")
     assert {name: list(states) for name, states in TABLE.states.items()} == {

@@ -57,7 +57,8 @@ class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
     """A table of numbers whose axes are variables with states.
 
     NumPy's functions and operators take it as its array, and it has the array's attributes and methods, such as
-    ``shape``, ``sum``, ``argmax`` and ``tolist``. What they return is a plain array or a number.
+    ``shape``, ``sum``, ``argmax`` and ``tolist``. What they return is a plain array or a number. In an index, text
+    names a state along its axis; ``at`` takes states of any type by their variables.
 
     Examples:
         >>> import elimina
@@ -68,6 +69,8 @@ class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
         (('wet', 'rain'), ('no', 'yes'))
         >>> print(joint.at({"wet": "yes", "rain": "yes"}).round(3), joint.sum(axis=1).round(3))
         0.14 [0.78 0.22]
+        >>> print(joint["yes", "yes"].round(3), joint["yes"].round(3))
+        0.14 [0.08 0.14]
 
     Attributes:
         array: Numbers, an axis for each variable.
@@ -163,10 +166,24 @@ class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
         return getattr(self.array, name)
 
     def __getitem__(self, key: Any) -> Any:
-        return self.array[_plain(key)]
+        return self.array[self._index(key)]
 
     def __setitem__(self, key: Any, values: Any) -> None:
-        self.array[_plain(key)] = values
+        self.array[self._index(key)] = values
+
+    def _index(self, key: Any) -> Any:
+        """Return an index of the array; states that are text become their positions.
+
+        Raises:
+            InputError: A variable has no such state, or there are more states than variables.
+        """
+        parts = key if isinstance(key, tuple) else (key,)
+        if not any(isinstance(part, str) for part in parts):
+            return _plain(key)
+        if len(parts) > len(self._variables):
+            raise InputError(f"{len(parts)} states for a table over {', '.join(self.names)}")
+        pairs = zip(parts, self._variables, strict=False)
+        return tuple(index_of(v, part) if isinstance(part, str) else part for part, v in pairs)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.array)
