@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina.number_texts import bytes_text, count_text, probability_text, seconds_text
+from elimina.number_texts import bytes_text, count_text, ends_text, probability_text, seconds_text
 
 
 @settings(max_examples=60, deadline=None)
@@ -57,3 +57,15 @@ def test_bytes_as_text(number, text):
 )  # fmt: skip
 def test_seconds_as_text(number, text):
     assert seconds_text(number) == text
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "text"),
+    [
+        (3, None, "3 to unknown"), (None, 9630, "unknown to 9630"), (0, 10**196, "0 to 1e196"),
+        (-125 * 10**30, 2689226840840601600, "-1.25e32 to 2689226840840601600"), (10**20, 1.5, "1e20 to 1.5"),
+        (2**80, 2**81 + 1, f"{2**80} to {2**81 + 1}"), (-(10**20), 3 * 10**6, "-1e20 to 3000000"),
+    ],
+)  # fmt: skip
+def test_bounds_as_text(lower, upper, text):
+    assert ends_text(lower, upper) == text

@@ -72,5 +72,15 @@ def log_text(log: float) -> str:
 
 
 def ends_text(lower: float | None, upper: float | None) -> str:
-    """Return bounds as text: ``3 to unknown``."""
-    return " to ".join("unknown" if end is None else number_text(end) for end in (lower, upper))
+    """Return bounds as text: ``3 to unknown``, and ``0 to 1.25e196`` for integers with many zeros at the end."""
+    return " to ".join("unknown" if end is None else _end_text(end) for end in (lower, upper))
+
+
+def _end_text(end: float) -> str:
+    text = number_text(end)
+    digits = text.rstrip("0")
+    if isinstance(end, float) or abs(end) < 2**64 or len(digits) > MAX_DIGITS:
+        return text
+    sign, digits = ("-", digits[1:]) if end < 0 else ("", digits)
+    mantissa = f"{digits[0]}.{digits[1:]}" if len(digits) > 1 else digits
+    return f"{sign}{mantissa}e{len(text) - len(sign) - 1}"
