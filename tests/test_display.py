@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -83,6 +84,24 @@ def test_what_they_say():
         "  variables:          4: q[0], q[1], q[2], q[3]",
         "  constraints:        1 all_different_domain",
     ]
+
+
+@pytest.mark.parametrize(("task", "k"), [("mar", None), ("mpe", None), ("kbest", 3)])
+def test_a_notebook_shows_an_answer_once(task, k):
+    names = [f"variable_{number}" for number in range(3)]
+    model = Model.from_arrays(dict.fromkeys(names, 2), [([name], [0.25, 0.75]) for name in names], sense="probability")
+    answer = elimina.solve(model, task, k=k)
+    html = answer._repr_html_()
+    assert [html.count(name) for name in names] == [k or 1] * 3
+    assert "time:  " in repr(answer)
+
+
+def test_a_notebook_lists_ranked_assignments():
+    model = Model.from_arrays({"a": 3}, [(["a"], [4, 1, 7])])
+    answer = elimina.solve(model, "kbest", k=2)
+    assert "ranked:             2 assignments" in repr(answer)
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", answer._repr_html_())
+    assert cells[-4:] == ["1", "a=1", "4", "a=0"]
 
 
 def test_variables_by_name():

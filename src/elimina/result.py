@@ -22,12 +22,12 @@ from elimina.answer_texts import (
     marginals_table,
     policies_lines,
 )
-from elimina.display import Displayed, bars_of, escaped, sample, table_of, with_types_as_written
+from elimina.display import Displayed, bars_of, escaped, html_of, sample, table_of, with_types_as_written
 from elimina.errors import InputError
 from elimina.model.model import Model
 from elimina.model.named_table import states_frame
 from elimina.model.states import State
-from elimina.number_texts import ends_text, log_text, number_text, probability_text
+from elimina.number_texts import ends_text, log_text, number_text, probability_text, seconds_text
 from elimina.problem.tasks import DESCRIPTIONS, described
 from elimina.system import cached_property
 
@@ -267,6 +267,10 @@ class NoMarginals(Mapping[str, Mapping[Any, float]]):
         return InputError(f"there are no marginals: the status is {self._status} (task {self._task}); {advice}")
 
 
+_IN_TABLES = ("assignment", "marginals", "ranked")
+"""Figures that a notebook shows as a table."""
+
+
 @dataclass(frozen=True, repr=False)
 class Result(Displayed):
     """An answer: one class for all tasks and engines.
@@ -452,11 +456,16 @@ class Result(Displayed):
             return tables + bars_of(self.marginals)
         if tables:
             return tables
+        if self.ranked:
+            assignments = ((number_text(value), assignment_text(states)) for value, states in self.ranked)
+            return table_of(("value", "assignment"), assignments, len(self.ranked))
         states = ((str(name), str(state)) for name, state in (self.assignment or {}).items())
         return table_of(("variable", "state"), states, len(self.assignment)) if self.assignment else ""
 
     def _figures(self) -> list[tuple[str, str]]:
         rows = [("task", self.task), *self.outcome(), *self.log10_z_rows()]
+        if self.ranked:
+            rows.append(("ranked", f"{len(self.ranked):,} assignment{'s' * (len(self.ranked) != 1)}"))
         if self.assignment:
             states = (f"{name}={state}" for name, state in self.assignment.items())
             rows.append(("assignment", sample(states, len(self.assignment))))
@@ -470,8 +479,16 @@ class Result(Displayed):
         if width is not None and largest is not None:
             rows.append(("width", f"{width} (largest table: {largest:,} cells)"))
         if "seconds" in self.stats:
-            rows.append(("seconds", f"{self.stats['seconds'].get('total', 0):.3g}"))
+            rows.append(("time", seconds_text(self.stats["seconds"].get("total", 0))))
         return rows
+
+    def _repr_html_(self) -> str:
+        """Return the figures, without those that a table repeats, and the tables."""
+        details = self._details()
+        rows = self._figures()
+        if details:
+            rows = [(name, text) for name, text in rows if name not in _IN_TABLES]
+        return html_of(type(self).__name__, rows, details)
 
     def _values(self) -> list[tuple[str, str]]:
         """Return rows of the value and, unless it is proven, of its bounds; for estimates see ``log10_z_rows``."""
