@@ -43,7 +43,7 @@ from elimina.strategies.call import Call
     "policies",
     multiple=True,
     metavar="DECISION=STATE",
-    help="State that a decision always has, instead of the best ones; may be repeated.",
+    help="State that a decision always has, instead of the best ones. Repeatable.",
 )
 @option("--no-forgetting", is_flag=True, help="Let each decision see all earlier ones and their observations.")
 @option(

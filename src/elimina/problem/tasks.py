@@ -161,7 +161,7 @@ DESCRIPTIONS: dict[str, Description] = {
         shown=(("value", "value"), ("optima", "count")),
     ),
     "kbest": Description(
-        "Best assignments, as many as k says.",
+        "The k best assignments (-k).",
         "min-sum",
         problem="mpe",
         is_beyond_optimum=True,
