@@ -52,7 +52,9 @@ class FormatError(InputError):
 
     def __init__(self, path: str, line: int | None, problem: str) -> None:
         self.path, self.line, self.problem = path, line, problem
-        where = path if line is None else f"{path}:{line}"
+        # Standard input is read under a name that ends in its format, such as -.uai.
+        shown = "standard input" if path.startswith("-.") else path
+        where = shown if line is None else f"{shown}:{line}"
         super().__init__(f"{where}: {problem}")
 
     def __reduce__(self) -> tuple[type[FormatError], tuple[str, int | None, str]]:

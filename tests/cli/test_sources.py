@@ -48,7 +48,7 @@ def test_standard_input(tmp_path):
         (["cp", "-"], "standard input has no suffix: name its format by --from, such as --from fzn"),
         (["solve", "x.wcsp", "--from", "wcsp"], "or write - --from wcsp < x.wcsp"),
         (["solve", "-", "--from", "docx"], "unknown suffix '.docx'"),
-        (["plan", "-", "--from", "uai"], "-.uai:1: expected MARKOV or BAYES"),
+        (["plan", "-", "--from", "uai"], "elimina: standard input:1: expected MARKOV or BAYES"),
     ],
 )
 def test_errors(arguments, problem):
