@@ -68,7 +68,6 @@ ADVICE = [
     # Tables of cases, evidence and queries.
     ("solve pump.bif --task count --cases cases.csv -o p.csv", "use --task mar, pr, mpe or mmap",
      f"{PUMP} --cases cases.csv -o p.csv"),
-    (f"{PUMP} --cases cases.csv", "add -o FILE (.csv, .parquet or .npz)", f"{PUMP} --cases cases.csv -o p.npz"),
     (f"{PUMP} --cases cases.csv -o p.csv --format json", "leave them out", f"{PUMP} --cases cases.csv -o p.csv"),
     (f"{PUMP} --evidence=", "observations like A=x,B=y", f"{PUMP} --evidence Alarm=on,Noise=loud"),
     (f"{PUMP} --query=", "name variables like A,B", f"{PUMP} --query Bearing,Valve"),

@@ -191,17 +191,25 @@ def test_no_cases(elimina, asia, tmp_path):
     assert (tmp_path / "out.csv").read_text() == "x1,log10_probability\n"
 
 
+@pytest.mark.parametrize("task", ["mar", "pr", "mpe", "mmap"])
+def test_cases_without_a_file_are_printed(elimina, asia, tmp_path, task):
+    (tmp_path / "cases.csv").write_text("x0\n1\n0\n")
+    arguments = ["solve", asia, "--task", task, "--cases", "cases.csv", *(["--query", "x1"] * (task == "mmap"))]
+    assert elimina(*arguments, "-o", "out.csv") == (0, "", "")
+    expected = (0, (tmp_path / "out.csv").read_text(), "")
+    assert expected[1].count("\n") == 3
+    assert elimina(*arguments) == expected
+    assert elimina(*arguments, "-o", "-") == expected
+
+
 @pytest.mark.parametrize(
     ("options", "code", "problem"),
     [
         (["--task", "count", "-o", "o.csv"], 2, "--task count: use --task mar, pr, mpe or mmap"),
         (["--task", "mmap", "-o", "o.csv"], 2, "add --query"),
-        (["--task", "pr"], 2, "add -o FILE (.csv, .parquet or .npz)"),
-        (["--task", "mpe"], 2, "add -o FILE (.csv)"),
         (["--task", "mpe", "-o", "o.npz"], 1, "assignments are written to .csv"),
         (["--task", "pr", "-o", "o.csv", "--query", "x1"], 2, "--query cannot be combined"),
         (["--task", "mpe", "-o", "o.csv", "--local", "1"], 2, "leave --cluster and --local out"),
-        (["--task", "mar"], 2, "add -o FILE"),
         (["--task", "mar", "-o", "o.csv", "--evidence", "z=1"], 1, "the model has no variable 'z'"),
         (["--task", "mar", "-o", "o.csv", "--format", "json"], 2, "--format: leave them out; the suffix of -o"),
         (["--task", "mar", "-o", "o.csv", "--json"], 2, "--json: leave them out; the suffix of -o"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,7 +40,14 @@ _CELLS_AT_ONCE = 1 << 22
 def solve_cases(
     model: Model, file: str, output: str | None, options: dict[str, Any], client: Client | None = None
 ) -> None:
-    """Answer ``solve MODEL --cases FILE -o OUTPUT`` for a task of ``_WAYS``, on a cluster if there is one.
+    """Answer ``solve MODEL --cases FILE`` for a task of ``_WAYS``, on a cluster if there is one.
+
+    Args:
+        model: The model.
+        file: Table of cases.
+        output: File for the answers; None: they go to standard output, as CSV.
+        options: Options of the command.
+        client: Client of the cluster that answers; None for this machine.
 
     Raises:
         UsageError: An option is incompatible with cases.
@@ -51,8 +59,6 @@ def solve_cases(
     if task not in _WAYS:
         raise click.UsageError(f"--cases cannot be combined with --task {task}: use --task mar, pr, mpe or mmap")
     way = _WAYS[task]
-    if output is None:
-        raise click.UsageError(f"--cases needs a file for the answers: add -o FILE ({way.suffixes})")
     if options["query"] and not way.takes_query:
         raise click.UsageError(f"--query cannot be combined with --cases and --task {task}: leave it out")
     if client is not None and not way.runs_on_clusters:
@@ -63,7 +69,16 @@ def solve_cases(
     cases = with_observations(columns, codes, observed.values)
     planning = call_options(options, model)
     query = query_of(options["query"], model)
-    way.write(_Question(observed.model, cases, planning, query, output, options["digits"], client))
+    question = _Question(observed.model, cases, planning, query, "", options["digits"], client)
+    if output is not None:
+        way.write(question._replace(output=output))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "answers.csv"
+        way.write(question._replace(output=str(path)))
+        with path.open() as lines:
+            for line in lines:
+                click.echo(line, nl=False)
 
 
 class _Question(NamedTuple):
@@ -187,22 +202,20 @@ class _Way(NamedTuple):
 
     Attributes:
         write: Function that computes and writes the answers.
-        suffixes: Suffixes of files of answers.
         takes_query: True if a query selects the variables.
         runs_on_clusters: True if workers of a cluster can answer.
     """
 
     write: Callable[[_Question], None]
-    suffixes: str
     takes_query: bool = False
     runs_on_clusters: bool = True
 
 
 _WAYS = {
-    "mar": _Way(_write_marginals, ".csv, .parquet or .npz", takes_query=True),
-    "pr": _Way(_write_sums, ".csv, .parquet or .npz"),
-    "mpe": _Way(_write_assignments, ".csv", runs_on_clusters=False),
-    "mmap": _Way(_write_map, ".csv", takes_query=True, runs_on_clusters=False),
+    "mar": _Way(_write_marginals, takes_query=True),
+    "pr": _Way(_write_sums),
+    "mpe": _Way(_write_assignments, runs_on_clusters=False),
+    "mmap": _Way(_write_map, takes_query=True, runs_on_clusters=False),
 }
 """Ways to answer cases, by task."""
 
