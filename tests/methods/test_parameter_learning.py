@@ -373,3 +373,11 @@ def test_it_says_what_it_is():
     assert repr(fit).splitlines()[0] == "Fit"
     assert "iterations:         2" in repr(fit)
     assert "max-iterations" in fit._repr_html_()
+
+
+def test_a_structure_of_another_type_is_named():
+    edges = [("rain", "wet")]
+    with pytest.raises(
+        TypeError, match=r"structure is \[\('rain', 'wet'\)\] \(list\); .* mapping from each variable to its p"
+    ):
+        elimina.fit(edges, {"rain": ["no"], "wet": ["no"]})

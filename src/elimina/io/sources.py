@@ -51,7 +51,7 @@ EvidenceLike = Evidence | LabelledRow | str | os.PathLike[str]
 """Evidence, a row of a frame (missing cells are not observed), or the path of a file of evidence."""
 
 
-def as_model(model: ModelLike) -> Model:
+def as_model(model: ModelLike, argument: str = "model", others: str = "") -> Model:
     """Return a model, converted from another package or read from a file if necessary.
 
     Raises:
@@ -78,8 +78,8 @@ def as_model(model: ModelLike) -> Model:
             module, function = CONVERTERS[package]
             convert: Callable[[Any], Model] = getattr(import_module(module), function)
             return convert(model)
-    taken = "a Model, a network of pgmpy or pyAgrum, or the path of a file that elimina.read takes"
-    raise arguments.wrong_type("model", model, taken)
+    taken = f"a Model, {others}a network of pgmpy or pyAgrum, or the path of a file that elimina.read takes"
+    raise arguments.wrong_type(argument, model, taken)
 
 
 def as_evidence(evidence: EvidenceLike | None, model: Model, argument: str = "evidence") -> Evidence:

@@ -199,7 +199,8 @@ def fitted_network(
         InputError: States are unknown, or given for a network that has them.
     """
     if not isinstance(structure, Mapping):
-        model = as_model(structure)
+        others = "a DynamicModel, a mapping from each variable to its parents, "
+        model = as_model(structure, "structure", others)
         if states is not None:
             raise InputError(
                 "states are for parents by name, and the network of this structure has states: omit states"
