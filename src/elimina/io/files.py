@@ -92,7 +92,8 @@ def _similar_file_hint(path: Path) -> str:
     # Endings are left out, since equal ones would make any two short names similar.
     by_stem: dict[str, list[str]] = {}
     for name in names:
-        by_stem.setdefault(name.partition(".")[0], []).append(name)
+        if name != path.name:
+            by_stem.setdefault(name.partition(".")[0], []).append(name)
     stems = difflib.get_close_matches(path.name.partition(".")[0], by_stem, 1)
     if not stems:
         return ""
