@@ -367,7 +367,7 @@ def _one_hint(source: str, model: Model) -> NamedEvidence:
 
 
 def _solution(source: str, model: Model) -> NamedEvidence:
-    """Read a value index for each variable; in files of the competitions, MPE and their number come first.
+    """Read a value index for each variable; in files of competitions, ``MPE`` and the number of indices come first.
 
     Raises:
         InputError: The file cannot be read, or holds something else.

@@ -139,7 +139,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         return variable
 
     def result_var(self, lo: int, hi: int, of: Iterable[Operand], name: str = "") -> Expression:
-        """Make a variable for a function of operands; it is unbounded if one of them is."""
+        """Make a variable for a function of operands; it is unbounded if an operand is."""
         is_unbounded = not self._unbounded.isdisjoint(var for x in of if isinstance(x, Expression) for var in x.terms)
         variable = self.int_var(lo, hi, name)
         if is_unbounded:
@@ -192,7 +192,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         return cp_falls_without_end(bounds, sorted(self._unbounded), self._posts, view_of(aim * self.sign))
 
     def name_of(self, var: int) -> str:
-        """Return the name of the variable with a number; one without a name gets ``_NUMBER``."""
+        """Return the name of the variable with a number; ``_NUMBER`` for a variable without a name."""
         return self._names.get(var, f"_{var}")
 
     def bounds(self, x: Operand) -> tuple[int, int]:

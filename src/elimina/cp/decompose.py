@@ -303,7 +303,7 @@ def _boxes(tables: ConstraintTables, arguments: Arguments, suffix: str, *, stric
 
 
 def _pairs_apart(tables: ConstraintTables, boxes: Sequence[tuple[View, ...]], axes: int, strict: bool) -> None:
-    """Separate each two boxes, given by positions and sizes on each axis, and presences."""
+    """Separate every two boxes, given by positions and sizes on each axis, and presences."""
     for box in boxes:
         for size in box[axes:-1]:
             tables.where([size], lambda a: a >= 0)

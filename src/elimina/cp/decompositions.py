@@ -53,7 +53,7 @@ def _all_different_except_0(model: DerivedConstraints, xs: Iterable[Operand]) ->
 
 
 def _walk(model: DerivedConstraints, successors: Sequence[Expression], start: Operand, steps: int) -> list[Expression]:
-    """Return the nodes of a walk along the successors, its start included; without a valid successor, it stays."""
+    """Return the nodes of a walk along the successors, its start included; it stays at a node without a successor."""
     count, following = len(successors), []
     for node, x in enumerate(successors):
         lo, hi = model.bounds(x)

@@ -23,7 +23,7 @@ class ExpressionFunctions(ABC):
 
     @abstractmethod
     def result_var(self, lo: int, hi: int, of: Iterable[Operand], name: str = "") -> Expression:
-        """Make a variable for a function of operands; its bounds follow from theirs."""
+        """Make a variable for a function of operands; its bounds follow from the operands' bounds."""
 
     @abstractmethod
     def bool_var(self, name: str = "") -> Expression:

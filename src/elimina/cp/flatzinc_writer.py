@@ -146,7 +146,7 @@ class _Writer:
         return "\n".join([*self._declarations, *self._constraints, solve, ""])
 
     def _total(self, x: Expression) -> str:
-        """Return the variable of an objective; a sum gets a new one."""
+        """Return the variable of an objective: for a sum, a new variable."""
         if is_view(x):
             return self._variable(View(*view_of(x)[0].tolist()))
         lo, hi = x.model.bounds(x)

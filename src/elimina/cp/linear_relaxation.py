@@ -11,7 +11,7 @@ import numpy.typing as npt
 from elimina.cp.views import Integers, View, views_of
 
 MAX_LISTED_VALUES = 128
-"""Largest number of values of a variable with a column for each; other variables have columns for bounds only."""
+"""Largest number of values of a variable with a column for each value; other variables have columns for bounds only."""
 MAX_ENTRIES = 1 << 20
 """Entries of the relaxation's matrix: 24 MiB, and 10 ms for each pass."""
 _MAX_NUMBER = 1 << 30

@@ -85,7 +85,7 @@ class Network(NamedTuple):
 
     @property
     def patience(self) -> float:
-        """Seconds before a message is first repeated: more than it and its acknowledgement take."""
+        """Seconds before a message is first repeated: more than the message and its acknowledgement take."""
         return 4 * (self.delay + self.jitter) + 1e-3
 
     def check(self, names: frozenset[str]) -> None:
@@ -198,7 +198,7 @@ class Tally:
         self.add_all(kind, 1, size, size)
 
     def add_all(self, kind: type, number: int, size: int, largest: int) -> None:
-        """Count messages of a kind: their number, the bytes of all, and those of the largest one, at least."""
+        """Count messages of a kind: their number, the bytes of all, and at least the bytes of the largest message."""
         self._messages[kind] += number
         if kind not in FIXED:
             self._bytes[kind] += size

@@ -122,7 +122,7 @@ class FilterBucket(Bucket):
             self._send_rows(self._limit, engine, room, send)
 
     def decide(self, value: Value, send: Send) -> None:
-        """Choose a value by bounds, and tell the parent its cost; later, choose the final one, or keep the first."""
+        """Choose a value by bounds, and tell the parent the cost; in a later call, choose the final value."""
         if value.values is None or self._limit is not None:
             super().decide(value, send)
             self._listed = {}

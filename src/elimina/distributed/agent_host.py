@@ -166,7 +166,7 @@ class AgentHost:
         self._inbox.put(partial(self._adopt, views, traversals))
 
     async def redirect(self, hosts: dict[str, int], lost: Sequence[int], addresses: dict[int, tuple[str, str]]) -> None:
-        """Note the new places of agents of lost agent hosts, and send them their messages again."""
+        """Note the new places of agents of lost agent hosts, and send these agents their messages again."""
         self._inbox.put(partial(self._redirect, hosts, lost, addresses))
 
     async def news(self) -> News:

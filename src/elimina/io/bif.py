@@ -132,7 +132,7 @@ def _read_distribution(text: Text, builder: NetworkBuilder) -> None:
 
 
 def _read_rows(text: Text, shape: tuple[int, ...], states: list[list[str]], name: str) -> NDArray[np.float64]:
-    """Read a block's rows, and its default row, or its table into an array of this shape, the child's axis last."""
+    """Read a block's table, or its rows and default row, into an array of this shape, the child's axis last."""
     size, combinations = shape[-1], math.prod(shape[:-1])
     block = text.bif_rows(size, states)
     rows, values, default, table = block.parents, block.values, block.defaults, block.table

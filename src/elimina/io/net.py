@@ -48,7 +48,7 @@ class Tokens:
 
     @property
     def line(self) -> int:
-        """Line of the last token, or the one set after it."""
+        """Line of the last token, or the line that was set after it."""
         return self._data.count(b"\n", 0, self._mark) + 1 + self._below
 
     @line.setter

@@ -190,7 +190,7 @@ def _set_logs(row: NDArray[np.float64], variables: Sequence[int], sizes: Sequenc
 
 _MAX_CASES = 8192
 _CASE_MULTIPLE = 16
-"""Divisor of a chunk's number of cases, so that these fill whole vectors; chunks of up to half as many are exempt."""
+"""Divisor of a chunk's number of cases, so that these fill whole vectors; chunks of up to 8 cases are exempt."""
 
 _CACHE_BYTES = 4 << 20
 """Bytes of a chunk's tables, so that they stay in a core's cache."""
@@ -560,7 +560,7 @@ class Batch:
 
 
 def _rounded(cases: int) -> int:
-    """Return the number rounded up to whole vectors or, if that at least doubles it, as it is, at least 2."""
+    """Return a number of cases, at least 2, rounded up to whole vectors unless that at least doubles it."""
     return max(2, cases) if cases <= _CASE_MULTIPLE // 2 else -(-cases // _CASE_MULTIPLE) * _CASE_MULTIPLE
 
 

@@ -183,11 +183,11 @@ class _Chains:
 
     @property
     def age(self) -> int:
-        """Number of rounds since they became long enough, merged ones counted singly."""
+        """Number of rounds since rounds became long enough; each round inside a merged one counts."""
         return self._merged * len(self.rounds)
 
     def half_chains(self) -> NDArray[np.float64]:
-        """Return the mean marginals of the first halves of all chains after burn-in, then of the second ones.
+        """Return the mean marginals of the first halves of all chains after burn-in, then of the second halves.
 
         A single round has no first half.
         """

@@ -260,7 +260,7 @@ class CompiledTree(Displayed):
             self.close()
 
     def _answer_of_small(self, asks_all: bool = True) -> SmallAnswer | None:
-        """Return the answer of a small network; None if a propagator has to answer: for a large one, or soft evidence.
+        """Return the answer of a small network; None if a propagator has to answer (large network, soft evidence).
 
         Args:
             asks_all: False if a few posteriors are asked for: a propagator computes only the messages that these need.

@@ -167,7 +167,7 @@ class HiddenParameters:
         return Likelihoods(table, np.arange(len(table_rows), dtype=np.int32))
 
     def split(self, firsts: NDArray[np.bool_]) -> list[tuple[bool, NDArray[np.bool_] | slice]]:
-        """Return pairs of ``is_first`` and its slices as a mask; a single pair if all have the same distributions."""
+        """Return pairs of ``is_first`` and a mask of its slices; a single pair if all have the same distributions."""
         return [(False, ~firsts), (True, firsts)] if self._first_differs else [(False, slice(None))]
 
     def _listed_rows(self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_]) -> tuple[Floats, Ints]:

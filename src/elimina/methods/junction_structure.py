@@ -275,7 +275,7 @@ def _maximal(marks: Mapping[int, int]) -> list[int]:
 def _grouped_queries(
     groups: Mapping[int, Sequence[int]], marks: Mapping[int, int], maximal: Sequence[int]
 ) -> list[tuple[int, tuple[int, ...]]]:
-    """Return the maximal sets, each with the variables of the sets that it is the smallest superset of."""
+    """Return the maximal sets of factors; each set in ``groups`` gives its variables to its smallest superset."""
     holders = {-1: maximal[-1]}
     for factors in maximal:
         holders.update(dict.fromkeys(bits(factors), factors))
@@ -286,7 +286,7 @@ def _grouped_queries(
 
 
 def _forest(model: Model, evidence: Mapping[int, int], groups: Sequence[_QueryGroup]) -> tuple[Problem, dict[int, int]]:
-    """Return one problem of all groups, each with separate variables, and the variable of each queried one in it."""
+    """Return one problem of all groups, with separate variables, and the variable in it of each queried variable."""
     variables: list[Variable] = []
     factors: list[Table] = []
     wanted: dict[int, int] = {}

@@ -131,7 +131,7 @@ def optimum_result(
 
 
 def _report_best(execution: Execution, state: State, bounds: SliceBounds | None) -> None:
-    """Report the best assignment so far and the bound on all slices, if the plan has slices and one is known."""
+    """Report the best assignment so far and the bound on all slices, as far as known, if the plan has slices."""
     if execution.report_bounds is None or not execution.plan.form.variables:
         return
     model, sign = execution.problem.model, execution.problem.model.sign

@@ -200,7 +200,7 @@ CASE_COMBINATIONS = 3e9
 OWN_STEP_SECONDS = 2e-7
 OWN_PLAN_SECONDS = 8e-7
 OWN_ORDER_SHARE = 0.1
-"""Seconds of running and of planning a step for one case, and the share of its run that the order search takes."""
+"""Seconds of running and of planning a step for one case, and time of its order search as a share of the case's run."""
 
 CASE_COLUMN_SECONDS = 4e-5
 """Seconds of each observed or queried variable of a chunk of cases, besides the run."""

@@ -21,7 +21,7 @@ _MAX_BITS = 500.0
 """Base-2 logarithm to which numbers of cells are clipped: far beyond any machine's memory."""
 
 _MATCHING_PASSES = 2.5
-"""Passes over the cells of a moment-matched bucket, for each pass over another one."""
+"""Passes over the cells of a moment-matched bucket, for each pass over the cells of another bucket."""
 
 _MATCHING_RECORDS = 5
 """Bytes of records with moment matching, for each byte without it (509_VAC: 8.4 MiB, and 1.5 MiB)."""

@@ -28,7 +28,7 @@ def boxes(copy: Exchange, gpu: int, gpus: int) -> Iterator[Box]:
 
 
 class _Piece(NamedTuple):
-    """Consecutive values of a variable: their starts on both sides, their number, and the number of their range."""
+    """Consecutive values of a variable: starts in the target and the source, their number, and the source's range."""
 
     target: int
     length: int

@@ -379,7 +379,7 @@ class _Operand:
 
 
 class _Output:
-    """Destinations of the parts of an output; ``after``: the last tile that downloads the table it overwrites."""
+    """Destinations of an output's parts; ``after``: the last tile to download the table that the output overwrites."""
 
     def __init__(self, table: StreamedTable, window: Window, before: int, after: int) -> None:
         self.table, self.window = table, window

@@ -19,7 +19,7 @@ from elimina.strategies.strategy import Strategy
 
 
 def by_thresholds(facts: Facts, row: Row) -> Strategy:
-    """Return a strategy that finds the best threshold such that no table of some assignment is worse than it."""
+    """Return a strategy that finds the best threshold that some assignment keeps in every table."""
     solver, options, order, task = facts.solver, facts.options, facts.searched_order.order, facts.task
     problem, model = solver.problem, solver.question.model
 

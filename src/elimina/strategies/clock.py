@@ -41,7 +41,7 @@ class Clock:
         return time.monotonic() - self.started
 
     def phase(self, name: str) -> AbstractContextManager[dict[str, float]]:
-        """Time the block of a phase, and pass it a dictionary for its parts' seconds; inner phases count separately."""
+        """Time the block of a phase, and yield a dictionary for its parts' seconds; inner phases count separately."""
         return _Phase(self, name)
 
     def mark(self, name: str) -> None:

@@ -142,7 +142,7 @@ class Facts:
 
     @cached_property
     def quick_order(self) -> Order:
-        """Best order when a condition first asks for it: at the start of a call, one found in milliseconds."""
+        """Best order when a condition first asks for an order: at a call's start, one found in milliseconds."""
         return self.solver.rough_order()
 
     @property

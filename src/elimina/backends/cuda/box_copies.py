@@ -15,7 +15,7 @@ CopyRows = Sequence[tuple[int, int, int]]
 
 
 def copy_box(runtime: Any, to: int, source: int, run: int, rows: CopyRows, stream: int) -> None:
-    """Queue copies of runs of bytes; ``rows``: count, stride in the target and in the source of each, fastest first."""
+    """Queue copies of runs of bytes; ``rows``: count, target stride and source stride of each axis, fastest first."""
     if not rows:
         runtime.memcpyAsync(to, source, run, runtime.memcpyDefault, stream)
         return

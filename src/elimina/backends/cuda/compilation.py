@@ -28,7 +28,7 @@ def source(name: str) -> str:
 
 @functools.cache
 def compile_options() -> tuple[str, ...]:
-    """Return the compiler's options; one has a digest of all sources, which tells the kernels of versions apart."""
+    """Return the compiler's options, with a digest of all sources, so that no kernels of other versions are loaded."""
     digest = hashlib.sha256()
     for path in sorted([*KERNELS.glob("*.cu*"), *INCLUDE.rglob("*.hpp")]):
         digest.update(path.read_bytes())

@@ -172,7 +172,7 @@ class FileArena:
                 job.result()
 
     def settle(self) -> None:
-        """Wait until all downloads are in the file; the device is idle by then."""
+        """Wait until all downloads are in the file. The device has to be idle."""
         for stage in self._up:
             stage.finish()
         self._finish(max(self._writes, default=0))
@@ -208,7 +208,7 @@ class _Stage:
 
 
 def _closely(box: Copy, run: int) -> Iterator[tuple[tuple[int, int, int], int]]:
-    """Yield the rows of a box, each with its stride where the runs lie one after another."""
+    """Yield the rows of a box, each with its stride in a copy whose runs lie one after another."""
     for row in box.rows:
         yield row, run
         run *= row[0]

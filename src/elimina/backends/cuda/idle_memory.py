@@ -11,8 +11,8 @@ from typing import Any
 from elimina.backends.cuda.memory import DeviceMemory
 
 LINGER_SECONDS, LINGER_SHARE, SHORT_LINGER_SECONDS = 1.0, 1 / 2, 0.25
-"""Seconds for which idle memory beyond ``KEPT_BYTES`` is kept; the share of a GPU beyond which it is kept for less; and
-the seconds then.
+"""Seconds for which idle memory beyond ``KEPT_BYTES`` is kept; and, for idle memory of more than this share of the GPU,
+the fewer seconds.
 
 To give memory back takes 0.06 s, and it is cleared when it is allocated again: on an H200, 64 GiB take 0.2 s instead of
 0.01 s.

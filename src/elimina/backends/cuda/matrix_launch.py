@@ -171,7 +171,7 @@ def choose_matrix(program: Program, number: int, start: int, record: list[int], 
 
 
 def _operand(table: list[int], stride: int, hop: int, depth: int, cells: int) -> MatrixOperand | None:
-    """Return a matrix with this distance of cells along the side; None if no direction has adjacent cells."""
+    """Return a matrix whose rows or columns are ``stride`` cells apart; None if no direction has adjacent cells."""
     if stride == 1 and table[1] >= cells:
         return MatrixOperand(table[0], table[1], False, hop)
     if table[1] == 1 and stride >= depth:

@@ -104,7 +104,7 @@ class PeerSession(CudaSession):
             self._marks.append((self._passed(self._stream), share))
 
     def join_peaks(self, peers: Sequence[Any], step: int) -> None:
-        """Queue the join of the output range of a step's part with those of its parts in other sessions."""
+        """Queue the join of a step's output range in this session with its output ranges in the other sessions."""
         cupy = self._backend.cupy
         with self._here():
             high, low = (self._peaks_of(self, step)[end : end + 1] for end in range(2))

@@ -16,11 +16,11 @@ GATHERED_CELL_COST = 24.0
 READ_BYTE_COST = 0.75
 """Cost of a byte of a table that is read in words."""
 VECTOR_READ_COST = 2.5
-"""Cost of reading a vector from shared memory, for cells of 4 bytes; wider ones take longer to combine."""
+"""Cost of reading a vector from shared memory, for cells of 4 bytes; wider cells take longer to combine."""
 SPREAD_READ_SHARE = 0.5
-"""Relative cost of reading a vector of lhs cells if each of them is spread over a register."""
+"""Relative cost of reading a vector of lhs cells if each cell is spread over a register."""
 SINGLE_BLOCK_COST = 0.5
-"""Additional cost of a combination if one block fits a multiprocessor; several blocks divide it."""
+"""Additional cost of a combination if one block fits a multiprocessor; n blocks have 1/n of this cost."""
 TAIL_WAVES = 0.7
 """Cost of the end of the last wave, in waves of blocks."""
 BLOCK_START_COST = 64000.0
@@ -28,7 +28,7 @@ BLOCK_START_COST = 64000.0
 FILL_COST = 50000.0
 """Cost of waiting for shared memory to be filled."""
 MAX_SPLITS = 64
-"""Largest number of blocks that the passes over the middle cells are split over, besides one for each pass."""
+"""Largest number of blocks among which the passes over the middle cells are divided, unless each pass gets a block."""
 MAX_PASSES_AT_ONCE = 4
 """Largest number of passes over the middle cells for which shared memory is filled at once."""
 
@@ -192,7 +192,7 @@ def _passes_of_a_block(passes: int, max_splits: int) -> tuple[int, ...]:
 
 @functools.cache
 def _fold_cost(kernel: ProductKernel) -> float:
-    """Return the cost of one combination: shared memory must be read for it, and few blocks leave gaps."""
+    """Return the cost of one combination: arithmetic, reads of shared memory, and the gaps that few blocks leave."""
     spread = SPREAD_READ_SHARE if kernel.cells * kernel.lane_bytes > 16 * kernel.vectors else 1.0
     reads = spread * (kernel.rows * kernel.lane_bytes // 16) + kernel.vectors
     lanes = kernel.rows * kernel.vectors * 16 // kernel.lane_bytes

@@ -138,7 +138,7 @@ def cover(
 def _split(
     shape: StreamStepShape, kernel: TileKernel, cut: StreamCut, block_rows: int, concurrent_blocks: int
 ) -> tuple[int, int]:
-    """Split the middle cells so that blocks fill waves and repay the building of their rhs; return splits, mids."""
+    """Split the middle cells so that blocks fill waves and repay building their rhs; return parts, cells of a part."""
     # Unit: rows of the product per fast cell. A byte of a streamed row costs 2 units; an unaligned row, at least 8.
     row = max(2.0 * shape.itemsize, 0.0 if kernel.aligned else 8.0)
     setup = 2 * BUILD_CELL_COST * shape.tables_b * _outers(shape, kernel) + BLOCK_START_COST / max(1, shape.domain)

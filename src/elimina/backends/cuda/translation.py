@@ -179,7 +179,7 @@ def _move(
 def _phases(
     steps: StepArrays, small: NDArray[np.bool_], runs: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], list[int]]:
-    """Return for each step the number of large steps before it and its earliest begin, and the large steps.
+    """Return, for each step, the number of large steps before it and its earliest start; and the list of large steps.
 
     A step runs as early as what it reads allows. Large steps keep the program's order, so memory that the plan reuses
     among them stays safe. Times assume enough blocks, and are in units of a step of one chunk.

@@ -17,7 +17,7 @@ from elimina.errors import UnsupportedError
 
 @dataclass
 class Array:
-    """An array of variables: its sizes, first indices, and elements in row-major order (None without a variable)."""
+    """An array of variables: its sizes, first indices, and elements in row-major order (None: no variable)."""
 
     sizes: list[int]
     starts: list[int]
