@@ -25,10 +25,10 @@ class CliqueFront : public CliqueForest {
   // Removes edges of a variable until its cliques can be joined to a table of at most `most_cells` cells.
   void separate(int variable, i64 most_cells);
 
-  // Removes one variable from the clique at `position` of a path: of those not in `needed`, the one that loses the
-  // least information relative to the logarithm of its number of states. The variable also leaves all cliques that
-  // cliques with the variable connect to this one, except across an edge to a neighbour on the path that has the
-  // variable, too.
+  // Removes one variable from the clique at `position` of a path: of those not in `needed`, the one whose removal loses
+  // the least information relative to the logarithm of its number of states. The variable also leaves all cliques that
+  // are connected to this clique by cliques with the variable, but not those beyond one neighbour on the path: there
+  // the variable stays.
   void shorten(std::span<const int> path, std::size_t position, std::span<const int> needed);
 
  private:

@@ -72,7 +72,7 @@ class JoinGraph {
   Cells tables_;
   std::vector<Port> ports_;  // ports of each cluster, one cluster after another
   std::vector<Runs> runs_;   // runs shared by ports of equal layout
-  Cells messages_;           // both messages of each edge, the one from its first end first
+  Cells messages_;           // both messages of each edge, beginning with that from its first end
   std::vector<std::int64_t> edge_firsts_{0};
   std::vector<double> priorities_;
   std::priority_queue<Waiting> queue_;

@@ -32,8 +32,8 @@ bool report(const nanobind::object& listener, Ended& ended, Arguments... argumen
       error.restore();
     }
   }
-  // An interrupt returns the bounds and assignment so far, whether it comes before the listener's first line or within
-  // it.
+  // After an interrupt, the call returns the bounds and assignment so far, even if the interrupt comes before the
+  // listener's first line.
   ended.interrupted = PyErr_ExceptionMatches(PyExc_KeyboardInterrupt);
   ended.raised = !ended.interrupted;
   if (ended.interrupted) PyErr_Clear();

@@ -230,8 +230,8 @@ std::optional<Decision> Search::decision() {
     const auto decision = chosen();
     return decision && !hinted_.empty() ? prefer(engine_.domains(), *decision, hinted_) : decision;
   }
-  // Last conflict (Lecoutre, Sais, Tabary and Vidal, Artificial Intelligence 2009). Unlike there, the variable stays
-  // the first choice after it got a value, for when backtracking undoes that.
+  // Last conflict (Lecoutre, Sais, Tabary and Vidal, Artificial Intelligence 2009). Unlike in their paper, the variable
+  // stays the first choice after it has got a value, because backtracking may take the value away.
   const Domains& d = engine_.domains();
   std::optional<Decision> decision;
   if (schedule_.row().ordering == Ordering::costs) {

@@ -19,8 +19,8 @@ class BestSolutions {
   // `count`: most solutions to keep.
   explicit BestSolutions(std::size_t count) : count_(count) {}
 
-  // Keeps a solution, and drops the worst one if there are too many. Returns false, and changes nothing, if the solution
-  // is kept already or not better than the worst one of all.
+  // Keeps a solution, and drops the worst one if there are too many. Returns false, and changes nothing, if the
+  // solution is kept already, or not better than the worst of a full list.
   bool offer(Cost cost, const std::vector<int>& value);
 
   // Limit on the cost of further solutions.
@@ -41,7 +41,7 @@ class BestSolutions {
 // differences count. `size`: numbers of the variables' values. `limit`: solutions of this cost or more do not count.
 template <class ListCosts>
 void add_nearby(BestSolutions& best, const std::vector<int>& size, Cost limit, ListCosts list_costs) {
-  // Copying a solution is charged as visits: one for so many of its values.
+  // Copying a solution counts as visits, too: one for each `values_per_visit` of its values.
   constexpr std::size_t most_visits = 1 << 21, values_per_visit = 8;
   std::set<std::vector<int>> visited;
   std::vector<Cost> costs;

@@ -420,7 +420,8 @@ class Encoder {
     store(box.start, box.count, total_);
     bool is_normal = true;
     of_float([&]<class To>(To) {
-      // The condition matters: GCC 12 skips the rounding of adjacent numbers that are narrowed and widened again.
+      // Infinity would stay infinity without the condition, but GCC 12 would then skip the rounding of both numbers,
+      // which are narrowed and widened again.
       box.ends = {double(To(box.ends.high)), box.ends.low < kInfinity ? double(To(box.ends.low)) : kInfinity};
       is_normal = !(box.ends.low < double(std::numeric_limits<To>::min()));
     });

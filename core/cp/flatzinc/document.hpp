@@ -66,7 +66,7 @@ struct Variable {
   std::string_view name;
   Type type;
   Term domain;  // none, a range or a set
-  Term value;   // none, or the term that it equals
+  Term value;   // none, or the term that the variable equals
   List annotations;
   Position position;
 };

@@ -100,7 +100,7 @@ class Instance {
   const Document& document_;
   Sink& solver_;
   DisjointSets sets_;
-  std::optional<Floats> floats_;                 // if there are float variables
+  std::optional<Floats> floats_;                 // set if there are float variables
   std::vector<std::pair<Value, Value>> bounds_;  // declared bounds of each variable of the document
   std::vector<View> views_;                      // view of each variable, once made
   std::vector<bool> is_free_;                    // for each of the sink's variables, true if nothing bounds it

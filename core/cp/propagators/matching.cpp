@@ -281,7 +281,7 @@ void Matching::find_core(const Domains& d, const Subset& subset) {
   gather(d, subset);
 }
 
-// Moves variables that lead to the core into it, in a few rounds; the search handles the remaining ones.
+// Moves variables that lead to the core into it, in a few rounds; the search handles the variables that remain.
 void Matching::gather(const Domains& d, const Subset& subset) {
   constexpr int kRounds = 4;
   const std::span<const Word> members{members_.data() + subset.from, subset.to - subset.from};
@@ -344,8 +344,8 @@ void Matching::place_next(int i) {
   position_[i] = fill_++;
 }
 
-// Moves components with labels to the front, where the core stays behind them, and removes lost values; returns false
-// if a domain becomes empty.
+// Moves the labelled components to the front of the subset, so that the core is behind them, and removes lost values.
+// Returns false if a domain becomes empty.
 bool Matching::settle(Engine& engine, const Subset& subset, std::span<different::Label> labels,
                       std::span<const different::Loss> losses) {
   std::sort(labels.begin(), labels.end(), [](const auto& a, const auto& b) { return a.label < b.label; });

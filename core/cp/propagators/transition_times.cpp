@@ -1,4 +1,4 @@
-// Transition times between each two of the tasks that run one after another.
+// Transition times between every two tasks of a list that run one after another.
 #include <memory>
 
 #include "cp/constraint_call.hpp"

@@ -8,7 +8,8 @@
 
 namespace elimina::ELIMINA_ISA {
 
-// Operands of a run of cells: `a` holds whole vectors, padded; the first table may be the rhs.
+// Operands of a run of cells. `a` is padded to whole vectors. `tables`: the rhs, if there is one, then the streamed
+// tables.
 template <class V>
 struct Dot {
   const V* a;

@@ -35,7 +35,7 @@ class StepKernels {
   // Prepares a step of many combinations; returns its number of independent items.
   virtual i64 begin(StepView step, const double* peaks, i64 wanted_items) = 0;
   virtual void run(i64 first, i64 last, int thread, Peak& peak) = 0;
-  // These two are for steps of moment matching.
+  // `begin` and `run` for steps of moment matching.
   virtual i64 begin_matching(StepView step) = 0;
   virtual void run_matching(i64 first, i64 last) const = 0;
 

@@ -49,7 +49,7 @@ _MORE = 8
 def early_answer(problem: Problem, agents: Iterable[Finished] = ()) -> Result:
     """Return bounds on the optimum before the agents have finished.
 
-    The bound is the sum of the bounds of the pseudo-trees' roots if all of them have one, otherwise that of the cost
+    The bound is the sum of the bounds of the pseudo-trees' roots if all roots have one, otherwise the sum of the cost
     functions' best costs. The assignment is the better one of the agents' (if complete) and of a local search.
 
     Args:

@@ -138,7 +138,7 @@ class Shared:
         sizes: Domain sizes of the scope.
         default: Cost of unlisted tuples.
         rows: The listed tuples.
-        costs: Cost of each of them.
+        costs: Cost of each listed tuple.
     """
 
     sizes: tuple[int, ...]

@@ -58,7 +58,7 @@ def cache_folder() -> Path:
 def compiled(cupy: Any, name: str, architecture: str) -> tuple[Path, str]:
     """Return the path of a kernel's module, which is compiled once, and the kernel's name in it.
 
-    CuPy's own way to compile flushes subnormal float32 numbers to zero; then devices would not agree to the last bit.
+    CuPy's own way to compile flushes subnormal float32 numbers to zero; results would then differ between devices.
 
     Raises:
         DeviceError: The compiler refuses.

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 class Lane:
     """A stream of a GPU, and the handle of cuBLAS for it.
 
-    Making either takes longer than many runs, so a backend leaves its lane to later ones of the GPU.
+    Making a stream or a handle takes longer than many runs, so a backend leaves its lane to later backends of the GPU.
     """
 
     def __init__(self, cupy: Any) -> None:

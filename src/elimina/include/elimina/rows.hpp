@@ -1,4 +1,5 @@
-// Sparse tables: rows of a packed key and a value, sorted by key. What the CPU core and the kernels do with a row.
+// Sparse tables: rows of a packed key and a value, sorted by key. This header has the operations on single rows, for
+// the CPU core and the kernels.
 //
 // A key is W words, the first one the most significant; each variable of the scope is a field of bits of one word, which holds
 // its value index. Bits of no field are zero, so the keys of two tables in one layout are joined by `or`.
