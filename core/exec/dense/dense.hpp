@@ -80,7 +80,7 @@ class DenseExecutor {
   const i64* words_;  // nullptr if records are written one by one
   const i64* starts_;
   i64 last_ = -1;                         // step of the record that was written last
-  std::vector<i64> record_, own_starts_;  // `record_`: the last record; `own_starts_`: starts of all
+  std::vector<i64> record_, own_starts_;  // the last record, or all; starts if all are stored
   double* peaks_ = nullptr;               // output ranges of the current program
   std::unique_ptr<StepKernels> kernels_;
   Slices slices_;

@@ -334,8 +334,8 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         """Search for a solution with the least value of an expression, or of several in order of importance.
 
         Args:
-            objective: The expression. Of several objectives, the most important one is declared first: each later one
-                chooses among the solutions that are best for all earlier ones. ``-x`` maximises x.
+            objective: The expression. Of several objectives, the most important one comes first: each later one chooses
+                among the solutions that are best for all earlier ones. ``-x`` maximises x.
 
         Examples:
             >>> from elimina import cp
