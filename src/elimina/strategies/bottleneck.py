@@ -19,7 +19,7 @@ from elimina.strategies.strategy import Strategy
 
 
 def by_thresholds(facts: Facts, row: Row) -> Strategy:
-    """Return a strategy that finds the best threshold that some assignment keeps in every table."""
+    """Return a strategy that searches for the best threshold: some assignment keeps it in every table."""
     solver, options, order, task = facts.solver, facts.options, facts.searched_order.order, facts.task
     problem, model = solver.problem, solver.question.model
 

@@ -153,7 +153,7 @@ def count_bounds(facts: Facts, row: Row) -> Portfolio:
 
 
 def _clock_of(facts: Facts, row: Row) -> tuple[Callable[[], float], float]:
-    """Return the clock that times bounds, and its reading at which the bounds end.
+    """Return the clock of the bounds, and the reading of this clock when bounds end.
 
     Without a time limit, the clock is the thread's, so that bounds do not depend on other work of the machine.
     """
