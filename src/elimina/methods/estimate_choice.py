@@ -73,7 +73,8 @@ def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -
         samples = [_Measured(estimate, estimate.error) for estimate in judges]
         closest = min((_measured(row.estimate, judge, sizes) for row in others), key=_limit_of, default=None)
         if closest is not None and closest.limit <= judge.error and closest.estimate.error <= judge.error / MIX_FACTOR:
-            # It may be much closer than samples can measure, so that their mean would be worse.
+            # The closest estimate may be much closer than samples can measure, so that a mean with the samples would be
+            # worse.
             return closest.estimate
         return _mixed(samples if closest is None else [*samples, closest])
     estimates = [candidate.estimate for candidate in candidates]

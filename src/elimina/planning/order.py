@@ -29,7 +29,7 @@ CELLS_PER_SECOND = 1e9
 """Cells per second of a CPU, for comparing the time of a run with that of the order search."""
 _DEFAULT_SECONDS = 2.0
 _UNLIMITED_SECONDS = 1e9
-# The core computes with sizes as doubles, which hold all integers up to this.
+# The core computes with sizes as doubles, which hold all integers up to this one.
 _MAX_DOMAIN = 2**53
 _MAX_COUNTED = 2**63
 """Largest sum in 64 bits."""

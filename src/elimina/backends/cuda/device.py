@@ -148,7 +148,7 @@ class CudaDevice:
         if program.sparse is not None or program.stream is not None or program.shards is not None:
             return
         self.claim()
-        # Not a daemon, so that the interpreter waits for it.
+        # The thread is not a daemon, so that the interpreter waits for its end.
         thread = threading.Thread(target=self._reserve, args=(program,), daemon=False)
         with contextlib.suppress(MemoryLimitError):
             start_thread(thread)
@@ -293,7 +293,7 @@ class CudaDevice:
             yield
         except MemoryLimitError:
             raise
-        # Raised by CuPy, by its sorting, or by the driver while it loads a kernel.
+        # CuPy, CuPy's sorting, and the driver while it loads a kernel raise different exceptions.
         except (MemoryError, cuda.runtime.CUDARuntimeError, cuda.driver.CUDADriverError) as error:
             if not isinstance(error, MemoryError) and "out of memory" not in str(error):
                 raise DeviceError(f"cuda:{self.number} failed: {error}") from error

@@ -112,7 +112,7 @@ def _total(record: list[int], sums: int, span: int, scratch: int) -> list[int]:
     total[DOMAIN], total[TABLES] = sums, 1
     total[TABLES_A] = int(not any(strides[lo:]))
     total[TABLES_B] = int(any(strides[lo:]) and not any(strides[record[OUTER_AXES] : lo]))
-    # Partial sums are in the scale of the step's output, so they are read as they are: as a factor is.
+    # Partial sums are in the scale of the step's output, so they are read without a scale, as factors are.
     return _packed(total, axes, [[scratch, span, -1, *strides]])
 
 
