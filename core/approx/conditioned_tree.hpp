@@ -47,7 +47,7 @@ class ConditionedTree {
   };
   struct Table {  // a factor, or a message of another node, in the product of a node
     bool is_message;
-    std::uint32_t runs, first_axis, last_axis;  // without the axis of the node's variable
+    std::uint32_t runs, first_axis, last_axis;  // of the axes other than the node's variable
     std::int64_t offset, cells, stride;
   };
   struct Node {

@@ -115,7 +115,7 @@ class LinkedTrees {
  private:
   friend class TreeBuilder;
 
-  void calibrate_tree(const LinkedTree& tree);  // into beliefs_
+  void calibrate_tree(const LinkedTree& tree);  // writes the beliefs to beliefs_
   std::vector<double> project(const Interface& interface, const LinkedTree& tree, std::span<const int> hosts) const;
 
   const std::shared_ptr<const RankedFactors> factors_;

@@ -34,7 +34,7 @@ class MessageSweeps {
   bool is_impossible() const { return impossible_; }
 
  private:
-  struct Place {  // of a factor
+  struct Place {  // number of a factor; first cells of its table and messages
     std::size_t factor = 0, table = 0, message = 0;
   };
 
@@ -50,7 +50,8 @@ class MessageSweeps {
   ScopeList scopes_;
   Cells values_, messages_, beliefs_;
   std::vector<std::size_t> table_cells_;
-  std::vector<std::uint32_t> run_numbers_;  // of each member of factors of three variables or more; else unused
+  std::vector<std::uint32_t>
+      run_numbers_;  // for each member of a factor of three or more variables; unused for other factors
   std::vector<Runs> runs_;
   Cells cavities_, joint_, sums_;
   bool forward_ = true;

@@ -173,7 +173,7 @@ class Search final : public Finder {
   std::optional<TaskNeighbourhood> task_neighbourhood_;
   std::shared_ptr<const ValueCosts> costs_;
   std::size_t next_cost_ = 0, pauses_ = 0;
-  std::optional<Decision> earliest_;  // decision of a neighbourhood of tasks
+  std::optional<Decision> earliest_;  // decision on an earliest start, in neighbourhoods of tasks
   // Values by variable; kNoValue: none. The model's orderings prefer hints, free searches prefer saved values.
   Values solution_, phase_, hinted_;
   std::optional<HintBrancher> hint_brancher_;  // used until the first restart

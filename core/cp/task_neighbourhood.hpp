@@ -63,7 +63,7 @@ class TaskNeighbourhood {
 
   std::vector<TaskGroup> groups_;
   PartialOrder* order_;
-  Views starts_;                   // of all groups, each variable once
+  Views starts_;                   // starts of all groups' tasks, each variable once
   std::vector<char> is_released_;  // by variable
   Values refuted_;                 // by variable
   double released_ = 0.3;          // share of the tasks

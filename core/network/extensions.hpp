@@ -79,7 +79,7 @@ class Extensions {
 
   std::size_t count_, remaining_ = 0;
   bool is_started_ = false;
-  std::multimap<Cost, Deviation> open_;  // `remaining_` at most
+  std::multimap<Cost, Deviation> open_;  // at most `remaining_` deviations
   std::vector<std::pair<int, Cost>> costs_;
 };
 

@@ -9,7 +9,7 @@ namespace elimina::order {
 
 struct Options {
   std::vector<Rule> rules;   // rules of the greedy runs
-  bool anneal = true;        // improve by local search
+  bool anneal = true;        // true to improve orders by annealing
   std::int64_t rounds = -1;  // number of greedy runs and annealings; -1: until the time is up
   // Seconds of a run for each cell of its buckets; the search takes at most a share of the run's time. 0: no such
   // limit.

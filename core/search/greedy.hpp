@@ -1,4 +1,4 @@
-// Solutions along the least bounds: the decoding of mini-buckets.
+// Builds solutions that take the value of least bound at each variable, as mini-buckets are decoded.
 #pragma once
 #include <random>
 

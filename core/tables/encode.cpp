@@ -519,7 +519,7 @@ class Encoder {
   i64 block_;
 
   std::vector<Digit> digits_;   // none: the axes in the order of the scope
-  std::span<const i64> sizes_;  // of the digits
+  std::span<const i64> sizes_;  // sizes of the digits
   std::vector<i64> digit_sizes_, digit_strides_;
   std::array<Axis, kMostAxes> out_;
   int out_count_ = 0;

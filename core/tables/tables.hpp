@@ -39,7 +39,7 @@ struct Ends {
 
 // Listed tuples of a sparse table, and the value of all other tuples.
 struct Listing {
-  const char* rows = nullptr;  // int32
+  const char* rows = nullptr;  // numbers of type int32
   i64 tuples = 0, value_step = 0, row_step = 0, column_step = 0;
   double real_default = 0;
   i64 integer_default = 0;

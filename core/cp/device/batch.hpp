@@ -1,5 +1,5 @@
-// Filters AllDifferents on a device, all that wait in the queue in one call. The device keeps copies of the domains'
-// rows and of the matchings; only changes are sent.
+// Filters AllDifferents on a device: one call filters all those that wait in the queue. The device keeps copies of the
+// domains' rows and of the matchings; only changes are sent.
 #pragma once
 #include <array>
 #include <memory>

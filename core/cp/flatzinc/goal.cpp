@@ -124,7 +124,7 @@ void Instance::add_annotation(const Term& annotation) {
   }
   if (name == "priority_search" && arguments.size() >= 3 && arguments[1].kind == Kind::array)
     return add_priorities(arguments);
-  if (name == "assume" && arguments.size() == 1) return;  // is posted as a constraint
+  if (name == "assume" && arguments.size() == 1) return;  // assumptions are posted as constraints
   if (name == "relax_and_reconstruct" && arguments.size() >= 2) return add_relaxation(arguments);
   if ((name == "warm_start" || name == "warm_start_int" || name == "warm_start_bool") && arguments.size() == 2)
     return add_hints(arguments);

@@ -286,7 +286,7 @@ class _Shares:
         self.stats: dict[str, Any] = {}
 
     def answer(self) -> Result:
-        """Run all slices, and return the answer combined from theirs."""
+        """Run all slices, and return the answer combined from the slices' answers."""
         # Tasks share one plan and bounds, because planning again could give another plan.
         self._shared = self._tasks.hold(self._job)
         first: State = self._tasks.wait_for(self._tasks.keep(_first, self._shared, self._seconds()))

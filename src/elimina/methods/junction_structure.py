@@ -252,7 +252,7 @@ class _StructureSearch:
 
 
 def _nearest(factors: int, groups: Sequence[_QueryGroup]) -> int:
-    """Return the position of the group that lacks the fewest of some factors."""
+    """Return the position of the group in which the fewest of these factors are missing."""
     missing = [(factors & ~group.factors).bit_count() for group in groups]
     return missing.index(min(missing))
 

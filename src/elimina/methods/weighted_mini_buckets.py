@@ -360,7 +360,7 @@ def _shared_out(
 
 
 def _run(execution: Execution, clock: dict[str, float], side: Bound, assignments: int = 1) -> _Bound:
-    """Bound a sum, rounding errors included; the first assignment is greedy, the others are drawn."""
+    """Bound a sum, rounding errors included, and decode assignments: the first greedily, the others at random."""
     with run_mini_buckets(execution, clock) as (heuristic, session):
         if session is None or not math.isfinite(heuristic.cost):
             return _Bound(-math.inf, ())
