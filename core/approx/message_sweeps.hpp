@@ -50,8 +50,7 @@ class MessageSweeps {
   ScopeList scopes_;
   Cells values_, messages_, beliefs_;
   std::vector<std::size_t> table_cells_;
-  std::vector<std::uint32_t>
-      run_numbers_;  // for each member of a factor of three or more variables
+  std::vector<std::uint32_t> run_numbers_;  // for each member of a factor of three or more variables
   std::vector<Runs> runs_;
   Cells cavities_, joint_, sums_;
   bool forward_ = true;
