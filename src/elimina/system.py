@@ -119,7 +119,7 @@ else:
 
 
 class Slotted:
-    """Base of classes with slots for which all protocols of pickle work; 0 and 1 alone would refuse slots."""
+    """Base of classes with slots that all protocols of pickle can store; by themselves, 0 and 1 refuse slots."""
 
     __slots__ = ()
 

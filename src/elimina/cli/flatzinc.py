@@ -318,7 +318,7 @@ def _may_use_device(model: FlatZinc, options: argparse.Namespace) -> bool:
 
 
 def _in_units(model: FlatZinc, value: int) -> float:
-    """Return a value of the objective; the core scales a float objective to an integer."""
+    """Return a value of the objective in the file's units: the core scales a float objective to an integer."""
     return value / 10**model.objective_decimals if model.objective_decimals else value
 
 

@@ -286,7 +286,7 @@ class _Answer(NamedTuple):
         return bool(ratio > STUCK_RATIO and self.by_chains.mean() > MIN_STUCK_ERROR)
 
     def estimate(self, log_z: float | None, log_z_error: float) -> SumEstimate:
-        """Return the estimate: halves differ if chains drift, whole chains if each stays in some of the modes."""
+        """Return the estimate with the larger error: halves differ if chains drift, chains if each stays in a mode."""
         count = len(self.chain_shares)
         folds = SampleFolds(np.full(count, 1 / count), self.chain_shares / count)
         errors = np.maximum(self.by_chains, self.by_halves)

@@ -104,7 +104,7 @@ class MergedModel(NamedTuple):
 
 
 def merge_values(model: Model, variables: Collection[int], purpose: Purpose, maximised: Sequence[int]) -> MergedModel:
-    """Merge values of some variables.
+    """Return a model in which one value stands for interchangeable values of a variable.
 
     Args:
         model: A model.

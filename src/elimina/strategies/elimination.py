@@ -52,7 +52,7 @@ def _planned(facts: Facts, options: Options) -> Attempt:
 
 
 def plan_in_slices(facts: Facts, _: Row) -> Attempt:
-    """Plan again, in slices."""
+    """Make the plan again with the options of the facts, in slices if it does not fit."""
     facts.prepared = facts.solver.plan(facts.options, facts.refinements)
     return Attempt()
 
