@@ -161,7 +161,7 @@ class Copy(NamedTuple):
         host: Start in the arena.
         device: Start on the device.
         run: Elements of a run.
-        rows: For each axis of runs, the fastest first: count, stride in the arena and stride on the device.
+        rows: Count, stride in the arena and stride on the device for each axis of runs, the fastest axis first.
     """
 
     host: int
