@@ -16,7 +16,7 @@ from typing import Any
 import click
 from mkdocs.structure.files import File, Files
 
-from elimina.cli import terminal
+from elimina.cli import grouped_options
 from elimina.cli.commands import commands
 
 CLICK, ARGPARSE = "<!-- help of elimina -->", "<!-- help of fzn-elimina -->"
@@ -57,7 +57,7 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 def _sections(command: click.Command, name: str, parent: click.Context | None = None) -> Iterator[str]:
     options = commands.context_settings["help_option_names"]
     context = click.Context(command, parent, name.rpartition(" ")[2], terminal_width=WIDTH, help_option_names=options)
-    context.meta[terminal.__name__] = True  # the expert options, too
+    context.meta[grouped_options.__name__] = True  # the expert options, too
     yield f"## {name}\n\n```text\n{command.get_help(context)}\n```"
     if isinstance(command, click.Group):
         for child in command.list_commands(context):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from elimina.cli import commands, main
+from elimina.cli import install_minizinc, main
 
 
 def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int | str | None, str, str]:
@@ -19,7 +19,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int | s
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """MiniZinc's folder of the user's solvers."""
-    monkeypatch.setattr(commands, "user_folder", lambda: tmp_path / "home")
+    monkeypatch.setattr(install_minizinc, "user_folder", lambda: tmp_path / "home")
     return tmp_path / "home"
 
 

@@ -122,6 +122,7 @@ SIGNALS = pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "interrup
                 *("elimina.dcop", "elimina.viz", "elimina.cp", "urllib.request", "numpy.ma"),
                 *("elimina.methods.batch", "elimina.methods.best_assignments", "elimina.methods.bound_optimisation"),
                 *("elimina.methods.estimation", "elimina.methods.mini_buckets", "elimina.methods.proposals"),
+                *("json", "shutil", "subprocess", "click.shell_completion"),
             ),
         ),
         (["solve", str(EXAMPLES / "pump.bif"), "--task", "mar"], ("elimina.dcop", "elimina.viz", "urllib.request")),
@@ -134,6 +135,24 @@ def test_a_command_loads_what_it_needs(arguments, absent):
     done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True)
     assert done.returncode == 0
     assert not set(absent) & set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_first"),
+    [
+        (["solve", str(EXAMPLES / "radio.wcsp")], True),
+        (["cp", str(EXAMPLES / "queens.fzn")], True),
+        (["completion", "zsh"], False),
+    ],
+)
+def test_numpy_is_loaded_before_the_modules_of_a_command(arguments, is_first):
+    """Below them, its imports nest deeper than one block of Python's frames. A command without NumPy loads none."""
+    code = "import atexit, sys, elimina.cli as c; atexit.register(lambda: print(*sys.modules)); c.main(sys.argv[1:])"
+    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True)
+    modules = done.stdout.splitlines()[-1].split()
+    assert ("numpy" in modules) == is_first
+    if is_first:
+        assert modules.index("numpy") < modules.index(f"elimina.cli.{arguments[0]}")
 
 
 def test_a_profiler_gets_its_figures(tmp_path):

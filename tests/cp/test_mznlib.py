@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from elimina.cli.commands import LIBRARY
+from elimina.cli.install_minizinc import LIBRARY
 from tests.cp.flatzinc_solver import solved
 from tests.cp.minizinc import needs_minizinc, run
 

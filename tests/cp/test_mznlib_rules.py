@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from elimina._core import cp_constraint_names, flatzinc_translated_names
-from elimina.cli.commands import LIBRARY
+from elimina.cli.install_minizinc import LIBRARY
 
 _DECLARATION = re.compile(r"\b(predicate|function|annotation|test)\b\s*([^(;=]*?)(\w+)\s*\(")
 _ARGUMENT = re.compile(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import numpy as np
 
-from elimina.cli.options import call_options, evidence_of, query_of
+from elimina.cli.question_inputs import call_options, evidence_of, query_of
 from elimina.errors import InputError
 from elimina.io.cases import read_cases
 from elimina.io.files import save, suffix_of

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import click
 
 from elimina import dcop
+from elimina.cli.grouped_options import Command
 from elimina.cli.model_input import read_model, reading_options, source_of, source_option
 from elimina.cli.model_output import save
 from elimina.cli.options import (
     check_no_input,
 )
-from elimina.cli.terminal import Command
 from elimina.io.formats import format_of
 
 if TYPE_CHECKING:

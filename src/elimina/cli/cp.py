@@ -10,6 +10,7 @@ import click
 
 from elimina.answer_texts import assignment_text, labelled
 from elimina.cli import signals
+from elimina.cli.grouped_options import Command, option
 from elimina.cli.model_input import source_of, source_option, verbose_option
 from elimina.cli.model_output import write_answer
 from elimina.cli.options import (
@@ -22,7 +23,6 @@ from elimina.cli.options import (
     output_option,
     time_limit_option,
 )
-from elimina.cli.terminal import Command, option
 from elimina.cp import SearchOptions, read
 from elimina.number_texts import count_text, seconds_text
 from elimina.planning.option_values import read_gap

@@ -15,6 +15,7 @@ import click
 from elimina import dcop as distributed
 from elimina.answer_texts import assignment_text, labelled
 from elimina.cli import signals
+from elimina.cli.grouped_options import Command, option
 from elimina.cli.model_input import source_of, source_option, verbose_option
 from elimina.cli.model_output import write_answer
 from elimina.cli.options import (
@@ -36,7 +37,6 @@ from elimina.cli.options import (
     threads_option,
     time_limit_option,
 )
-from elimina.cli.terminal import Command, option
 from elimina.dcop import AgentOptions, Network, Problem, solve
 from elimina.dcop.agent import Forecast
 from elimina.dcop.problem import HEURISTICS

@@ -11,12 +11,11 @@ import click
 
 from elimina.answer_texts import labelled, marginals_table, policies_lines
 from elimina.cli import signals
+from elimina.cli.grouped_options import Command, option
 from elimina.cli.model_input import source_of, source_option, verbose_option
 from elimina.cli.model_output import write_answer
 from elimina.cli.options import (
-    call_options,
     check_writable,
-    evidence_of,
     evidence_option,
     format_for,
     format_options,
@@ -26,7 +25,7 @@ from elimina.cli.options import (
     sampling_options,
     time_limit_option,
 )
-from elimina.cli.terminal import Command, option
+from elimina.cli.question_inputs import call_options, evidence_of
 from elimina.decisions import InfluenceDiagram, ObservationGains
 from elimina.errors import TimeLimitError
 from elimina.number_texts import seconds_text

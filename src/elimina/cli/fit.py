@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from elimina.cli import signals
+from elimina.cli.grouped_options import Command, option
 from elimina.cli.model_input import read_model, reading_options, source_of, source_option
 from elimina.cli.model_output import save
 from elimina.cli.options import (
-    call_options,
     check_writable,
     choice_option,
     naming_time_limit,
@@ -22,7 +22,7 @@ from elimina.cli.options import (
     sampling_options,
     time_limit_option,
 )
-from elimina.cli.terminal import Command, option
+from elimina.cli.question_inputs import call_options
 from elimina.learning import fit as fit_network
 from elimina.methods.parameter_learning import Fit, FitOptions
 from elimina.model.model import Model

@@ -6,19 +6,16 @@ import contextlib
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from elimina.cli.terminal import option, show_notices, together
+from elimina.cli.grouped_options import option, together
+from elimina.cli.terminal import show_notices
 from elimina.errors import InputError
 from elimina.io.files import suffix_of
 from elimina.io.formats import by_suffix, format_of
 from elimina.io.model_files import read
 from elimina.model.model import Model
-
-if TYPE_CHECKING:
-    pass
 
 
 def _be_verbose(context: click.Context, option: click.Parameter, value: bool) -> None:

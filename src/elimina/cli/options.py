@@ -1,31 +1,23 @@
-"""Options of several commands, and readers of their values."""
+"""Options of several commands."""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from elimina import arguments
-from elimina._core import TextError
-from elimina.cli.terminal import Decorated, Group, Share, WholeNumber, option, together
+from elimina.cli.grouped_options import Decorated, Group, Share, WholeNumber, option, together
 from elimina.errors import InputError, TimeLimitError
-from elimina.io.evidence import NamedEvidence, merge, parse_assignments, parse_names
-from elimina.io.evidence_files import read_evidence
-from elimina.io.files import load
-from elimina.model.model import Model
-from elimina.model.states import StateIndex, integer_of
 from elimina.number_texts import seconds_text
 from elimina.planning.option_values import Values, read_device, read_seconds
-from elimina.planning.options import MAX_THREADS, OPTIONS, Engine, OptionRecord, Options
-from elimina.planning.order import Method, read_order
+from elimina.planning.options import MAX_THREADS, OPTIONS, Engine, OptionRecord
 from elimina.problem.tasks import NAMES, task_of
 
 if TYPE_CHECKING:
@@ -340,122 +332,6 @@ def reject_given(names: tuple[str, ...], what: str, reason: str) -> None:
     flags = [p.opts[0] for p in parameters if context.get_parameter_source(str(p.name)) is not ParameterSource.DEFAULT]
     if flags:
         raise click.UsageError(f"{what} cannot be combined with {', '.join(flags)}: {reason}")
-
-
-def evidence_of(assignments: Sequence[str], model: Model) -> NamedEvidence:
-    """Read and combine the values of ``--evidence``: files, and observations like ``name=state,name=state``.
-
-    Raises:
-        InputError: A file or an observation cannot be read, or two of them contradict each other.
-    """
-    return merge((source, _one_evidence(source, model)) for source in assignments)
-
-
-def _one_hint(source: str, model: Model) -> NamedEvidence:
-    if source.lower().endswith((".sol", ".mpe")) and Path(source).exists():
-        return _solution(source, model)
-    if not source.endswith(".json"):
-        return _one_evidence(source, model)
-    try:
-        answer = json.loads(load(Path(source)))
-    except (TextError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"{source} is not JSON: {error}") from None
-    states = answer.get("assignment") if isinstance(answer, dict) else None
-    if not isinstance(states, dict):
-        raise InputError(f"{source} holds no assignment; give an answer that 'elimina solve --json' has printed")
-    return {**states}
-
-
-def _solution(source: str, model: Model) -> NamedEvidence:
-    """Read a value index for each variable; in files of competitions, ``MPE`` and the number of indices come first.
-
-    Raises:
-        InputError: The file cannot be read, or holds something else.
-    """
-    words = load(Path(source)).decode(errors="replace").split()
-    values = [integer_of(word) for word in (words[2:] if words[:1] == ["MPE"] else words)]
-    if None in values or len(values) != len(model.variables):
-        raise InputError(
-            f"{source} is not a solution: expected a value index for each of {len(model.variables)} variables"
-        )
-    return {
-        v.name: v.state(v.index(StateIndex(x))) for v, x in zip(model.variables, values, strict=True) if x is not None
-    }
-
-
-def _one_evidence(source: str, model: Model) -> NamedEvidence:
-    if os.path.exists(source):
-        return {**read_evidence(source, model)}
-    if "=" not in source and source.strip():
-        raise InputError(f"{source!r} is neither a file that exists nor of the form NAME=STATE,NAME=STATE")
-    return parse_assignments(_as_utf8(source), model)
-
-
-def _as_utf8(text: str) -> str:
-    """Return an argument as UTF-8, whatever the locale: Python may have read bytes beyond ASCII as surrogates."""
-    return text.encode("utf-8", "surrogateescape").decode("utf-8", "surrogateescape")
-
-
-def query_of(sources: Sequence[str], model: Model) -> list[str] | None:
-    """Read the variables of ``--query`` from names and ``.query`` files of the UAI competitions; None if there is none.
-
-    Raises:
-        InputError: A file cannot be read, or the model has no such variable.
-    """
-    if not sources:
-        return None
-    names = dict.fromkeys(v for source in sources for v in _one_query(source, model))
-    return [model.variables[v].name for v in names]
-
-
-def _one_query(source: str, model: Model) -> list[int]:
-    """Read a .query file with the number of variables and then their indices, or names between commas.
-
-    Raises:
-        InputError: The file cannot be read or is malformed, or the model has no such variable.
-    """
-    if source.endswith(".query") and Path(source).exists():
-        numbers = [integer_of(word) for word in load(Path(source)).decode(errors="replace").split()]
-        if not numbers or numbers[0] != len(numbers) - 1 or None in numbers:
-            raise InputError(
-                f"{source} is not a query file: expected the number of variables, followed by their indices"
-            )
-        try:
-            return [model.index(number) for number in numbers[1:] if number is not None]
-        except InputError as error:
-            raise InputError(f"{source}: {error}") from None
-    return parse_names(_as_utf8(source), model)
-
-
-def call_options(parameters: dict[str, Any], model: Model) -> Options:
-    """Return the options of a call from the parameters of a command; an order and a hint are read with the model."""
-    values = {record.name: parameters[record.name] for record in OPTIONS if record.name in parameters}
-    for name, read in _READ_WITH_MODEL.items():
-        if name in values:
-            values[name] = read(values[name], model)
-    return Options(**values)
-
-
-def _hint_of(sources: Sequence[str], model: Model) -> NamedEvidence | None:
-    """Return the combined assignment of files and texts; None if there are none."""
-    return merge(((source, _one_hint(source, model)) for source in sources), "the hint") or None
-
-
-def _order_of(name: str, model: Model) -> Any:
-    """Return the heuristic's name, or the order in a file.
-
-    Raises:
-        InputError: The text is neither a heuristic nor a file, or the file is not an order of the model.
-    """
-    if name in get_args(Method):
-        return name
-    if not Path(name).exists():
-        raise InputError(f"order {name!r} is neither a method ({', '.join(get_args(Method))}) nor a file")
-    return read_order(name, [v.name for v in model.variables])
-
-
-_READ_WITH_MODEL: dict[str, Callable[[Any, Model], Any]] = {"order": _order_of, "hint": _hint_of}
-"""Readers of options whose texts name variables and states of the model."""
 
 
 @contextmanager

@@ -10,21 +10,21 @@ import click
 
 from elimina import api
 from elimina.cli import signals
+from elimina.cli.bound_traces import read_trace
 from elimina.cli.dcop import heuristic_option, read_problem
+from elimina.cli.grouped_options import Command, option
 from elimina.cli.model_input import explaining, read_with_total, reading_options, source_of, source_option
 from elimina.cli.options import (
     check_writable,
-    evidence_of,
     file_option,
     memory_option,
     number_option,
-    query_of,
     reject_given,
     task_option,
     threads_option,
     time_limit_option,
 )
-from elimina.cli.terminal import Command, option, read_trace
+from elimina.cli.question_inputs import evidence_of, query_of
 from elimina.dcop.agent import agree_on_tree
 from elimina.dcop.problem import Heuristic
 from elimina.errors import InputError

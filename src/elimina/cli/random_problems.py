@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from elimina.cli.grouped_options import Command, CommandGroup, Decorated, option, together
 from elimina.cli.model_output import save
 from elimina.cli.options import (
     number_option,
     share_option,
 )
-from elimina.cli.terminal import Command, CommandGroup, Decorated, option, together
 from elimina.dcop import Problem
 from elimina.dcop.formats import FORMATS
 from elimina.errors import InputError

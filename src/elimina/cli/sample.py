@@ -10,11 +10,10 @@ import click
 
 from elimina import api
 from elimina.cli import signals
+from elimina.cli.grouped_options import Command, WholeNumber, option
 from elimina.cli.model_input import explaining, read_with_total, reading_options, source_of, source_option
 from elimina.cli.options import (
-    call_options,
     check_writable,
-    evidence_of,
     evidence_option,
     format_for,
     format_options,
@@ -23,7 +22,7 @@ from elimina.cli.options import (
     sampling_options,
     time_limit_option,
 )
-from elimina.cli.terminal import Command, WholeNumber, option
+from elimina.cli.question_inputs import call_options, evidence_of
 from elimina.io.files import save
 from elimina.methods.samples import Samples
 from elimina.strategies.call import Call

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +14,13 @@ import click
 from elimina import api
 from elimina.answer_texts import assignment_text, labelled, marginals_table
 from elimina.cli import signals
+from elimina.cli.grouped_options import Command, option
 from elimina.cli.model_input import explaining, read_with_total, reading_options, source_of, source_option
 from elimina.cli.options import (
-    call_options,
     check_no_input,
     check_writable,
     cluster_of,
     cluster_options,
-    evidence_of,
     file_option,
     format_for,
     format_options,
@@ -28,12 +29,12 @@ from elimina.cli.options import (
     number_option,
     output_option,
     planning_options,
-    query_of,
     reject_given,
     run_options,
     time_limit_option,
 )
-from elimina.cli.terminal import Command, option, show, tracing
+from elimina.cli.question_inputs import call_options, evidence_of, query_of
+from elimina.cli.terminal import show
 from elimina.errors import InputError
 from elimina.io.files import save
 from elimina.model.auxiliary_variables import is_auxiliary
@@ -116,7 +117,7 @@ def solve(
         return
     limit = naming_time_limit(time_limit, reading)
     time_limit = signals.remaining(time_limit, reading)
-    with limit, Progress() as progress, tracing(trace) as trace_bounds, cluster_of(cluster, local, device) as client:
+    with limit, Progress() as progress, _tracing(trace) as trace_bounds, cluster_of(cluster, local, device) as client:
 
         def on_bounds(bounds: Bounds) -> None:
             progress.bounds(bounds)
@@ -163,6 +164,15 @@ def solve(
             (show if format_ == "human" else click.echo)(text)
         else:
             save(Path(output), [text, "\n"])
+
+
+def _tracing(path: str | None) -> contextlib.AbstractContextManager[Callable[[Bounds], None]]:
+    """Return a block that writes the bounds passed to its function; without a path, the function does nothing."""
+    if path is None:
+        return contextlib.nullcontext(lambda bounds: None)
+    from elimina.cli.bound_traces import tracing
+
+    return tracing(path)
 
 
 _NOT_WITH_CASES = ("time_limit", "trace", *names_not_for("a junction tree"))

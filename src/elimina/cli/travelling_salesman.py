@@ -10,6 +10,7 @@ import click
 
 from elimina.answer_texts import labelled
 from elimina.cli import signals
+from elimina.cli.grouped_options import Command
 from elimina.cli.options import (
     check_writable,
     format_options,
@@ -17,7 +18,7 @@ from elimina.cli.options import (
     output_option,
     time_limit_option,
 )
-from elimina.cli.terminal import Command, show
+from elimina.cli.terminal import show
 from elimina.cp.tsp import TourState, solve_tsp
 from elimina.cp.tsplib import read_tsp, write_tour
 from elimina.number_texts import count_text, seconds_text
