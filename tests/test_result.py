@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import math
 import pickle
@@ -146,3 +147,10 @@ def test_an_answer_without_marginals(result, problem):
     assert "marginals" not in str(result) + repr(result).replace("task", "")
     with pytest.raises(InputError, match="neither marginals nor an assignment"):
         result.to_frame()
+
+
+def test_completion_offers_what_is_documented():
+    """Functions that lay out the texts of an answer are not among its attributes."""
+    attributes = set(re.findall(r"^ +(\w+): ", inspect.getdoc(Result).partition("Attributes:")[2], re.MULTILINE))
+    offered = {name for name in dir(Result("unknown", "mpe")) if not name.startswith("_")}
+    assert offered - attributes == {"gap", "log_z", "replace", "to_frame", "to_json"}

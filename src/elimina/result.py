@@ -364,10 +364,6 @@ class Result(Displayed):
         """Distance of the bounds, relative to the one that is closer to 0; infinity if one is unknown."""
         return Bounds(0.0, self.lower_bound, self.upper_bound).gap
 
-    def bound(self, sign: int) -> int | float | None:
-        """Return the optimistic bound: the lower one if ``sign`` (see ``Model.sign``) is 1, otherwise the upper one."""
-        return self.lower_bound if sign == 1 else self.upper_bound
-
     @property
     def log_z(self) -> float | None:
         """Natural logarithm of the partition function or of the evidence's probability: see ``log10_z``."""
@@ -463,7 +459,7 @@ class Result(Displayed):
         return table_of(("variable", "state"), states, len(self.assignment)) if self.assignment else ""
 
     def _figures(self) -> list[tuple[str, str]]:
-        rows = [("task", self.task), *self.outcome(), *self.log10_z_rows()]
+        rows = [("task", self.task), *outcome_rows(self), *log10_z_rows(self)]
         if self.ranked:
             rows.append(("ranked", f"{len(self.ranked):,} assignment{'s' * (len(self.ranked) != 1)}"))
         if self.assignment:
@@ -490,97 +486,11 @@ class Result(Displayed):
             rows = [(name, text) for name, text in rows if name not in _IN_TABLES]
         return html_of(type(self).__name__, rows, details)
 
-    def _values(self) -> list[tuple[str, str]]:
-        """Return rows of the value and, unless it is proven, of its bounds; for estimates see ``log10_z_rows``."""
-        rows = [] if self.value is None else [("value", number_text(self.value))]
-        is_between = self.status == "bounded" or (
-            self.status == "feasible" and None not in (self.lower_bound, self.upper_bound)
-        )
-        if is_between or (self.value is None and self.status != "estimated"):
-            rows += self.bounds_row()
-        return rows + self.optima_row()
-
-    def bounds_row(self) -> list[tuple[str, str]]:
-        """Return the row of the bounds, if there are any; those on a sum are bounds on its logarithm."""
-        ends = (self.lower_bound, self.upper_bound)
-        if ends == (None, None):
-            return []
-        description = DESCRIPTIONS.get(self.task)
-        is_log = description is not None and description.is_partition
-        return [("log10 Z" if is_log and self.log10_z is None else "bounds", ends_text(*ends))]
-
-    def log10_z_rows(self) -> list[tuple[str, str]]:
-        """Return the row of the base-10 logarithm of the sum; if it is estimated, also its interval and bounds."""
-        if self.status != "estimated":
-            return [] if self.log10_z is None else [("log10 Z", log_text(self.log10_z))]
-        rows = []
-        name = "log10 count" if described(self.task).is_count else "log10 Z"
-        if self.log10_z is not None:
-            error = self.stats.get("log10_z_error")
-            ending = "" if error is None else f", error {_error_text(error)}"
-            rows.append((name, f"about {self.log10_z:.6g}{ending}"))
-        if self.interval is not None:
-            low, high, level = self.interval
-            ends = " to ".join("unknown" if math.isinf(end) else f"{end:.6g}" for end in (low, high))
-            rows.append(("interval", f"{ends} ({name}, {100 * level:.4g} %)"))
-        return [*rows, *self.bounds_row()]
-
-    def optima_row(self) -> list[tuple[str, str]]:
-        """Return the row of the bounds on the number of optima, if it is asked for and not known."""
-        least, most = self.stats.get("optima_lower_bound"), self.stats.get("optima_upper_bound")
-        if least is None or self.count is not None:
-            return []
-        return [("optima", f"at least {least:,}" if most is None else f"{least:,} to {most:,}")]
-
-    def ranked_rows(
-        self, is_shown: Callable[[str], bool] = bool, max_states: int | None = None
-    ) -> list[tuple[str, str]]:
-        """Return a row for each ranked assignment: its value, and the states of the variables that are shown.
-
-        Args:
-            is_shown: Function that returns whether a variable is shown.
-            max_states: Largest number of states in all rows; a last row counts the other assignments. None: no limit.
-        """
-        ranked, others = self.ranked, 0
-        if max_states is not None and ranked:
-            most = max(max_states // max(len(ranked[0].assignment), 1), 1)
-            ranked, others = ranked[:most], max(len(ranked) - most, 0)
-        rows = []
-        for number, (value, assignment) in enumerate(ranked, 1):
-            states = {name: state for name, state in assignment.items() if is_shown(name)}
-            rows.append((f"{number}", f"{number_text(value)}  {assignment_text(states, max_states)}"))
-        return [*rows, ("others", f"{others:,} more assignment{'' if others == 1 else 's'}")] if others else rows
-
-    def outcome(self) -> list[tuple[str, str]]:
-        """Return the rows that texts of an answer begin with: status, error, value, bounds, cause of an early end."""
-        ended = [] if self.ended_by is None else [("ended by", self.ended_by)]
-        return [("status", self.status), *self.error_row(), *self._values(), *ended]
-
-    def error_row(self, max_states: int | None = None) -> list[tuple[str, str]]:
-        """Return the rows of an estimate: its error, and the bounds on marginals; none if nothing is estimated.
-
-        Args:
-            max_states: Largest number of states of a variable with bounds; the others are counted. None: no limit.
-        """
-        if self.status != "estimated":
-            return []
-        size = "unknown" if self.error is None else _error_text(self.error)
-        method = self.stats.get("method")
-        rows = [("error", size if method is None else f"{size} ({method})")]
-        for name, bounds in self.marginal_bounds.items():
-            ends = (
-                f"{state} {probability_text(low)} to {probability_text(high)}" for state, (low, high) in bounds.items()
-            )
-            texts = ", ".join(itertools.islice(ends, max_states))
-            others = 0 if max_states is None else max(len(bounds) - max_states, 0)
-            rows.append(("bounds", f"P({name}): {texts}" + (f" and {others:,} more" if others else "")))
-        return rows
-
     def __str__(self) -> str:
-        errors = self.error_row(MAX_PRINTED_STATES)
-        rows = [("task", self.task), ("status", self.status), *errors, *self._values(), *self.log10_z_rows()]
+        errors = error_rows(self, MAX_PRINTED_STATES)
+        rows = [("task", self.task), ("status", self.status), *errors, *_value_rows(self), *log10_z_rows(self)]
         if self.ranked:
-            rows += self.ranked_rows(max_states=MAX_PRINTED_STATES)
+            rows += ranked_rows(self, max_states=MAX_PRINTED_STATES)
         elif self.assignment:
             rows.append(("assignment", assignment_text(self.assignment, MAX_PRINTED_STATES)))
         lines = [labelled(rows), *policies_lines(self.policies)]
@@ -591,3 +501,101 @@ class Result(Displayed):
 def _error_text(error: float) -> str:
     """Return an estimated error; an infinite one is unknown."""
     return "unknown" if math.isinf(error) else f"about {error:.1g}"
+
+
+def optimistic_bound(result: Result, sign: int) -> int | float | None:
+    """Return the lower bound if ``sign`` (see ``Model.sign``) is 1, otherwise the upper one."""
+    return result.lower_bound if sign == 1 else result.upper_bound
+
+
+def _value_rows(result: Result) -> list[tuple[str, str]]:
+    """Return rows of the value and, unless it is proven, of its bounds; for estimates see ``log10_z_rows``."""
+    rows = [] if result.value is None else [("value", number_text(result.value))]
+    is_between = result.status == "bounded" or (
+        result.status == "feasible" and None not in (result.lower_bound, result.upper_bound)
+    )
+    if is_between or (result.value is None and result.status != "estimated"):
+        rows += bounds_rows(result)
+    return rows + optima_rows(result)
+
+
+def bounds_rows(result: Result) -> list[tuple[str, str]]:
+    """Return the row of the bounds, if there are any; those on a sum are bounds on its logarithm."""
+    ends = (result.lower_bound, result.upper_bound)
+    if ends == (None, None):
+        return []
+    description = DESCRIPTIONS.get(result.task)
+    is_log = description is not None and description.is_partition
+    return [("log10 Z" if is_log and result.log10_z is None else "bounds", ends_text(*ends))]
+
+
+def log10_z_rows(result: Result) -> list[tuple[str, str]]:
+    """Return the row of the base-10 logarithm of the sum; if it is estimated, also its interval and bounds."""
+    if result.status != "estimated":
+        return [] if result.log10_z is None else [("log10 Z", log_text(result.log10_z))]
+    rows = []
+    name = "log10 count" if described(result.task).is_count else "log10 Z"
+    if result.log10_z is not None:
+        error = result.stats.get("log10_z_error")
+        ending = "" if error is None else f", error {_error_text(error)}"
+        rows.append((name, f"about {result.log10_z:.6g}{ending}"))
+    if result.interval is not None:
+        low, high, level = result.interval
+        ends = " to ".join("unknown" if math.isinf(end) else f"{end:.6g}" for end in (low, high))
+        rows.append(("interval", f"{ends} ({name}, {100 * level:.4g} %)"))
+    return [*rows, *bounds_rows(result)]
+
+
+def optima_rows(result: Result) -> list[tuple[str, str]]:
+    """Return the row of the bounds on the number of optima, if it is asked for and not known."""
+    least, most = result.stats.get("optima_lower_bound"), result.stats.get("optima_upper_bound")
+    if least is None or result.count is not None:
+        return []
+    return [("optima", f"at least {least:,}" if most is None else f"{least:,} to {most:,}")]
+
+
+def ranked_rows(
+    result: Result, is_shown: Callable[[str], bool] = bool, max_states: int | None = None
+) -> list[tuple[str, str]]:
+    """Return a row for each ranked assignment: its value, and the states of the variables that are shown.
+
+    Args:
+        result: The answer.
+        is_shown: Function that returns whether a variable is shown.
+        max_states: Largest number of states in all rows; a last row counts the other assignments. None: no limit.
+    """
+    ranked, others = result.ranked, 0
+    if max_states is not None and ranked:
+        most = max(max_states // max(len(ranked[0].assignment), 1), 1)
+        ranked, others = ranked[:most], max(len(ranked) - most, 0)
+    rows = []
+    for number, (value, assignment) in enumerate(ranked, 1):
+        states = {name: state for name, state in assignment.items() if is_shown(name)}
+        rows.append((f"{number}", f"{number_text(value)}  {assignment_text(states, max_states)}"))
+    return [*rows, ("others", f"{others:,} more assignment{'' if others == 1 else 's'}")] if others else rows
+
+
+def outcome_rows(result: Result) -> list[tuple[str, str]]:
+    """Return the rows that texts of an answer begin with: status, error, value, bounds, cause of an early end."""
+    ended = [] if result.ended_by is None else [("ended by", result.ended_by)]
+    return [("status", result.status), *error_rows(result), *_value_rows(result), *ended]
+
+
+def error_rows(result: Result, max_states: int | None = None) -> list[tuple[str, str]]:
+    """Return the rows of an estimate: its error, and the bounds on marginals; none if nothing is estimated.
+
+    Args:
+        result: The answer.
+        max_states: Largest number of states of a variable with bounds; the others are counted. None: no limit.
+    """
+    if result.status != "estimated":
+        return []
+    size = "unknown" if result.error is None else _error_text(result.error)
+    method = result.stats.get("method")
+    rows = [("error", size if method is None else f"{size} ({method})")]
+    for name, bounds in result.marginal_bounds.items():
+        ends = (f"{state} {probability_text(low)} to {probability_text(high)}" for state, (low, high) in bounds.items())
+        texts = ", ".join(itertools.islice(ends, max_states))
+        others = 0 if max_states is None else max(len(bounds) - max_states, 0)
+        rows.append(("bounds", f"P({name}): {texts}" + (f" and {others:,} more" if others else "")))
+    return rows

@@ -26,7 +26,7 @@ from elimina.cli.options import (
 from elimina.cp import SearchOptions, read
 from elimina.number_texts import count_text, seconds_text
 from elimina.planning.option_values import read_gap
-from elimina.result import Result
+from elimina.result import Result, outcome_rows
 from elimina.running.phases import with_reading
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def cp(
 
 
 def _solution_text(result: Result) -> str:
-    rows = result.outcome()
+    rows = outcome_rows(result)
     if "nodes" in result.stats:
         rows.append(("nodes", f"{count_text(result.stats['nodes'])}, {count_text(result.stats['failures'])} failures"))
     rows.append(("time", seconds_text(result.stats["seconds"]["total"])))

@@ -48,7 +48,7 @@ from elimina.io.formats import by_suffix, format_of
 from elimina.io.model_files import read
 from elimina.number_texts import bytes_text, count_text, seconds_text
 from elimina.progress import Progress
-from elimina.result import Delivery, Result
+from elimina.result import Delivery, Result, outcome_rows
 from elimina.running.phases import with_reading
 
 heuristic_option = choice_option(
@@ -262,7 +262,7 @@ def read_problem(file: str) -> Problem:
 
 def _human(result: Result) -> str:
     stats = result.stats
-    rows = result.outcome()
+    rows = outcome_rows(result)
     messages, largest = stats["messages"], bytes_text(stats["largest_message"])
     counts = ", ".join(f"{count_text(number)} {kind}" for kind, number in messages.items())
     repeated = f"; {count_text(stats['repeated'])} repeated" if stats.get("repeated") else ""

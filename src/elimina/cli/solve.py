@@ -43,7 +43,7 @@ from elimina.number_texts import MAX_DIGITS, bytes_text, count_text, number_text
 from elimina.planning.solve_methods import SOLVE_METHODS, OptimumMethod, SolveMethod
 from elimina.problem.tasks import described
 from elimina.progress import Progress
-from elimina.result import Bounds, NoMarginals, Result
+from elimina.result import Bounds, NoMarginals, Result, bounds_rows, error_rows, log10_z_rows, optima_rows, ranked_rows
 from elimina.running.advice import advice_on
 from elimina.running.phases import with_reading
 from elimina.strategies.call import Call
@@ -238,7 +238,7 @@ def _reason(model: Model, is_observed: bool, upper_bound: float | None) -> str:
 
 
 def _human(result: Result, model: Model, reason: str) -> str:
-    rows = [("status", str(result.status)), *result.error_row()]
+    rows = [("status", str(result.status)), *error_rows(result)]
     if result.status == "infeasible":
         rows.append(("reason", reason))
     if result.ended_by is not None:
@@ -250,13 +250,13 @@ def _human(result: Result, model: Model, reason: str) -> str:
             rows.append(("log score" if is_log else name, number_text(shown)))
     if "structure" in result.stats:
         rows.append(("structure", result.stats["structure"]))
-    rows += result.log10_z_rows()
+    rows += log10_z_rows(result)
     if result.log10_z is not None and result.value is not None:
         rows.append(("Z", f"{result.value:.12g}"))
     stats = result.stats
     if result.status == "bounded" or (result.value is None and result.status != "estimated"):
-        rows += result.bounds_row()
-    rows += result.optima_row()
+        rows += bounds_rows(result)
+    rows += optima_rows(result)
     method = SOLVE_METHODS.get(stats.get("method", ""), SolveMethod())
     if "nodes" in stats:
         searches = ""
@@ -276,7 +276,7 @@ def _human(result: Result, model: Model, reason: str) -> str:
     workers = f" of {stats['workers']} workers" if "workers" in stats else ""
     rows.append(("time", f"{seconds_text(total)} on {stats['device']}{workers}{dtype}"))
     if result.ranked:
-        rows += result.ranked_rows(lambda name: not is_auxiliary(name))
+        rows += ranked_rows(result, lambda name: not is_auxiliary(name))
     elif result.assignment:
         named = {name: state for name, state in result.assignment.items() if not is_auxiliary(name)}
         shown = named or result.assignment

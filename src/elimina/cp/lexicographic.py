@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol, Self, TypeVar
 
 from elimina.cp.expressions import Expression
 from elimina.cp.solution import Solution
-from elimina.result import Objective, Result
+from elimina.result import Objective, Result, optimistic_bound
 from elimina.running.phases import phase_seconds
 
 
@@ -80,7 +80,7 @@ def _merged(results: Sequence[Result], aims: Sequence[Aim], incumbent: Solution 
     for number, aim in enumerate(aims):
         value = incumbent[aim.expression]
         # A later stage may improve an objective whose optimum was not proven.
-        far = results[number].bound(aim.sign) if number < len(results) else None
+        far = optimistic_bound(results[number], aim.sign) if number < len(results) else None
         ends = (far, value) if aim.sign == 1 else (value, far)
         objectives.append(Objective(value, *ends))
     is_optimal = len(results) == len(aims) and all(result.status == "optimal" for result in results)

@@ -32,7 +32,7 @@ from elimina.problem.merging import BEST
 from elimina.problem.preparation import prepare
 from elimina.problem.rewriting import is_rewritten, with_needed_values
 from elimina.problem.unpacked import rows_of
-from elimina.result import Delivery, EndedBy, Result
+from elimina.result import Delivery, EndedBy, Result, optimistic_bound
 from elimina.running.bounded_results import result_between
 from elimina.running.combination import combine
 from elimina.running.garbage_collection import without_collection
@@ -64,7 +64,7 @@ def early_answer(problem: Problem, agents: Iterable[Finished] = ()) -> Result:
     sign = model.sign
     bound = _bound_of_roots(model, agents)
     if bound is None:
-        bound = simple_bounds.bound(sign)
+        bound = optimistic_bound(simple_bounds, sign)
     values = {v: value for agent in agents for v, value in agent.values.items()}
     assignment = [x for v in range(len(model.variables)) if (x := values.get(v)) is not None]
     agents_result = result_between(model, bound, assignment if len(assignment) == len(model.variables) else None)

@@ -32,7 +32,7 @@ from elimina.planning.planner import Elimination
 from elimina.planning.slicing import make_finer_plan
 from elimina.problem.preparation import Problem
 from elimina.problem.tasks import Task, TaskName, described, task_of, tasks_that
-from elimina.result import Result, own_assignment
+from elimina.result import Result, optimistic_bound, own_assignment
 from elimina.running.advice import check_fits
 from elimina.running.bounded_results import result_between
 from elimina.running.budget import Budget
@@ -352,7 +352,7 @@ class _Shares:
         if model.is_integer or best.assignment is None:
             return best
         sign = model.sign
-        ends = [result.bound(sign) for result in (*self._results, best)]
+        ends = [optimistic_bound(result, sign) for result in (*self._results, best)]
         chosen = model.indices_of(best.assignment)
         bound = sign * min(sign * end for end in ends if end is not None)
         return result_between(model, bound, chosen, TOLERANCES[self._job.plan.dtype])

@@ -40,7 +40,7 @@ from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.sparse import make_sparse_plan, outside
 from elimina.problem.preparation import Problem, allowed_ranges, prepare
 from elimina.problem.semirings import INTEGERS
-from elimina.result import Bounds, Result
+from elimina.result import Bounds, Result, optimistic_bound
 from elimina.running.bounded_results import result_between
 from elimina.running.combination import bounds_beyond
 from elimina.running.encoding import distances
@@ -308,7 +308,7 @@ class FilterBounds(NamedTuple):
     @property
     def rungs(self) -> list[int | None]:
         """Limits on the total, in turn: the bound, which leaves few tuples and often is the optimum; then ``worst``."""
-        bound = self.result.bound(self.sign)
+        bound = optimistic_bound(self.result, self.sign)
         if bound is None or (self.worst is not None and self.sign * bound >= self.sign * self.worst):
             return [self.worst]
         return [int(bound), self.worst]

@@ -12,7 +12,7 @@ from elimina._core import stopped
 from elimina.errors import TimeLimitError
 from elimina.methods.paused_search import FIRST_CONSISTENCY_SECONDS
 from elimina.problem.preparation import Problem
-from elimina.result import Bounds, Result
+from elimina.result import Bounds, Result, optimistic_bound
 from elimina.running.bounded_results import bounds_meet, result_between
 from elimina.running.combination import NO_PLAN, bounds_beyond
 from elimina.running.phases import timed
@@ -79,7 +79,7 @@ class SearchState:
 
     def add_result(self, result: Result) -> None:
         """Keep the bound and the assignment of another strategy's result, if they are better."""
-        bound = result.bound(self.sign)
+        bound = optimistic_bound(result, self.sign)
         if bound is not None:
             self.raise_to(bound)
         if result.assignment is not None:

@@ -25,6 +25,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.planner import Elimination
 from elimina.planning.slice_form import Slicing
 from elimina.problem.preparation import Problem, allowed_ranges
+from elimina.result import optimistic_bound
 from elimina.running.encoding import encode
 from elimina.running.execution import Execution
 from elimina.running.kept_tables import kept_tables
@@ -123,7 +124,7 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
     except MemoryLimitError:
         return SliceBounds(costs, slack), None
     sign = problem.model.sign
-    bound = first.bound(sign)
+    bound = optimistic_bound(first, sign)
     if bound is not None:
         costs = np.maximum(costs, sign * bound)
     chosen = None if first.assignment is None else problem.model.indices_of(first.assignment)

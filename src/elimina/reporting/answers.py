@@ -23,7 +23,7 @@ from elimina.planning.step import JOIN, Step
 from elimina.problem.tasks import Task, described
 from elimina.reporting.html import Markup, bar, figures, html, joined, name_of, paragraph, short, table
 from elimina.reporting.page_charts import profile_chart, step_chart
-from elimina.result import Bounds, Result
+from elimina.result import Bounds, Result, error_rows, log10_z_rows
 from elimina.running.advice import advice_on
 from elimina.viz.charts import bounds_chart
 
@@ -35,7 +35,7 @@ _MAX_FACTORS = 40
 def answer_rows(result: Result) -> list[tuple[str, object]]:
     """Return the figures of an answer."""
     rows: list[tuple[str, object]] = [("task", result.task), ("status", result.status)]
-    rows += result.error_row()
+    rows += error_rows(result)
     if result.ended_by is not None:
         rows.append(("ended by", result.ended_by))
     if result.value is not None:
@@ -43,7 +43,7 @@ def answer_rows(result: Result) -> list[tuple[str, object]]:
     if result.status == "bounded" and {result.lower_bound, result.upper_bound} != {None}:
         ends = (result.lower_bound, result.upper_bound)
         rows.append(("bounds", " to ".join("unknown" if end is None else short(number_text(end)) for end in ends)))
-    rows += [(name, short(text)) for name, text in result.log10_z_rows()]
+    rows += [(name, short(text)) for name, text in log10_z_rows(result)]
     stats = result.stats
     if stats.get("method") is not None:
         rows.append(("method", stats["method"]))

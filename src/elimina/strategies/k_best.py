@@ -12,7 +12,7 @@ from elimina.methods.filtering import filtered_solutions
 from elimina.methods.k_best_search import KBestSearch, Ranked, largest_k, ranked_solutions
 from elimina.methods.search_state import SearchLimits
 from elimina.model.model import Model
-from elimina.result import RankedAssignment, Result
+from elimina.result import RankedAssignment, Result, optimistic_bound
 from elimina.running.budget import Budget
 from elimina.running.combination import NO_PLAN
 from elimina.running.host import host_memory
@@ -125,7 +125,7 @@ def _best_indices(model: Model, budget: Budget) -> list[int] | None:
 def _known_bound(model: Model, budget: Budget, bound: int | float) -> int | float:
     """Return a bound on all assignments: the given one, or the bound on the optimum if that is better."""
     best = budget.best_result
-    known = None if best is None else best.bound(model.sign)
+    known = None if best is None else optimistic_bound(best, model.sign)
     return bound if known is None else model.sign * max(model.sign * bound, model.sign * known)
 
 

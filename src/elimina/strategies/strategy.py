@@ -16,7 +16,7 @@ from elimina import system
 from elimina.errors import EliminaError, MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.number_texts import number_text
 from elimina.planning.plan import Plan
-from elimina.result import OPEN_STATUSES, Result
+from elimina.result import OPEN_STATUSES, Result, error_rows, log10_z_rows
 from elimina.running.advice import does_not_fit
 from elimina.running.budget import Budget
 from elimina.strategies.call import Call
@@ -132,7 +132,7 @@ def until_answered(inner_call: Call, portfolio: Portfolio) -> Portfolio:
 def _described(result: Result) -> str:
     """Return the status and bounds of a result, for the log."""
     if result.status == "estimated":
-        rows = [*result.error_row(), *result.log10_z_rows()]
+        rows = [*error_rows(result), *log10_z_rows(result)]
         return "estimated: " + ", ".join(f"{name} {text}" for name, text in rows)
     if result.status not in OPEN_STATUSES:
         return result.status
