@@ -43,7 +43,10 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("values", "problem"),
         [
-            ([[0.9, 0.1], [0.3, 0.3]], "of 'wet' given rain=yes sums to 0.6, not 1: correct it, or pass"),
+            (
+                [[0.9, 0.1], [0.3, 0.3]],
+                "of 'wet' given rain=yes sums to 0.6, not 1: correct it, or take it as",
+            ),
             ([[0, 0], [0.5, 0.5]], "the distribution of 'wet' given rain=no sums to 0, not 1"),
             ([[0.9, 0.2], [0.3, 0.3]], r"given rain=no sums to 1.1, not 1 \(1 more row misses 1, too\)"),
             ([[0.9, 0.1], [0.5, 0.502]], "given rain=yes sums to 1.002, not 1"),

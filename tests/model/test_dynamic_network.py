@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -282,3 +283,13 @@ def test_complex_probabilities_are_refused():
         DynamicModel.hidden_markov(np.array([0.5 + 1j, 0.5]), MOVES)
     with pytest.raises(InputError, match=r"emission is .* it takes an array of two axes of numbers"):
         DynamicModel.hidden_markov([0.5, 0.5], MOVES, [[1, 10**400], [1, 0]])
+
+
+@pytest.mark.parametrize("start", [[0.5, 0.6], [0.5, 0.5]])
+def test_rows_are_taken_as_they_are_without_a_check(start):
+    """The error's advice works: the probabilities of all sequences of one symbol add up to the sum of the row."""
+    if sum(start) != 1:
+        with pytest.raises(InputError, match=r"'state' sums to 1.1, not 1: .* by check=False where"):
+            DynamicModel.hidden_markov(start, MOVES, MOVES)
+    model = DynamicModel.hidden_markov(start, MOVES, MOVES, check=False)
+    assert sum(math.exp(model.log_likelihood([symbol])) for symbol in (0, 1)) == pytest.approx(sum(start))

@@ -129,6 +129,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         *,
         states: int | Sequence[State] | None = None,
         symbols: Sequence[State] | Mapping[str, Sequence[State]] | None = None,
+        check: bool = True,
     ) -> DynamicModel:
         """Build a hidden Markov model, whose variables are named ``state`` and ``observation``.
 
@@ -140,6 +141,7 @@ class DynamicModel(DynamicNetwork, Displayed):
                 log-likelihoods, an array with a column for each state.
             states: States of ``state``; 0, 1, ... by default.
             symbols: States of ``observation``, or name -> states.
+            check: False to take rows as they are, even if they do not sum to 1.
 
         Raises:
             InputError: The shapes do not fit each other, or a row misses 1 by more than 0.001.
@@ -152,7 +154,7 @@ class DynamicModel(DynamicNetwork, Displayed):
             >>> print(states["state"], round(log_probability, 4))
             [0 1 1] -2.7773
         """
-        return cls(*slices_of_matrices(start, transition, emission, states, symbols))
+        return cls(*slices_of_matrices(start, transition, emission, states, symbols, check))
 
     @classmethod
     def from_pgmpy(cls, network: Any, *, check: bool = True) -> DynamicModel:

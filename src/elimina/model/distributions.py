@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from elimina.errors import InputError
 from elimina.model.table import Table, batches, joined_values
-from elimina.option_names import option
+from elimina.option_names import by_interface, option
 
 ROUNDING = 1e-3
 """Largest distance of a row's sum from 1 that counts as rounding of decimals, of at least three places."""
@@ -121,7 +121,11 @@ def checked(
         if strict:
             others = "1 more row misses" if count == 2 else f"{count - 1:,} more rows miss"
             more = f" ({others} 1, too)" if count > 1 else ""
-            raise InputError(f"{text}{more}: correct it, or pass {option('check', False)} to take it as it is")
+            advice = by_interface(
+                "take it as it is by check=False where the model is read or made",
+                f"pass {option('check', False)} to take it as it is",
+            )
+            raise InputError(f"{text}{more}: correct it, or {advice}")
         rows_miss = "one row misses" if count == 1 else f"{count:,} rows miss"
         logger.warning("%s; %s 1 by more than %g: the file is read as a product of tables", text, rows_miss, ROUNDING)
         return tuple(factors), frozenset(off)

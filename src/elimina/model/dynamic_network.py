@@ -131,6 +131,7 @@ def slices_of_matrices(
     emission: ArrayLike | Mapping[str, ArrayLike] | None,
     states: int | Sequence[State] | None,
     symbols: Sequence[State] | Mapping[str, Sequence[State]] | None,
+    check: bool = True,
 ) -> tuple[Model, Model]:
     """Return the networks of the first and of a later slice: see ``DynamicModel.hidden_markov``."""
     first = _probabilities("start", start, 1)
@@ -163,9 +164,10 @@ def slices_of_matrices(
         tables.append(Table([0, number], values))
     variables = [state, *observed]
     children = range(len(variables))
-    first_slice = Model(variables, [Table([0], first), *tables], sense="probability", children=children)
+    distributions = [Table([0], first), *tables]
+    first_slice = Model(variables, distributions, sense="probability", children=children, check=check)
     later = [Variable(previous_name(STATE), count, state.states), state]
-    return first_slice, Model(later, [Table([0, 1], moves)], sense="probability", children=[1])
+    return first_slice, Model(later, [Table([0, 1], moves)], sense="probability", children=[1], check=check)
 
 
 STATE, OBSERVATION = "state", "observation"
