@@ -70,6 +70,15 @@ def test_a_picture_with_evidence(tmp_path):
     assert plot(PUMP).svg().count(OBSERVED) == 0
 
 
+@pytest.mark.parametrize(("states", "key"), [([10, 2, 10, 1], ["1", "2", "10"]), (["b", 3, "b", "a"], ["3", "a", "b"])])
+def test_a_key_lists_states_in_their_order(states, key):
+    names = [f"x{number}" for number in range(5)]
+    answer = Result("optimal", "mpe", assignment=dict(zip(names, states, strict=False)))
+    (colouring,) = answer_colourings(names, answer)
+    assert list(colouring.labels) == key
+    assert colouring.values == [*(key.index(str(state)) for state in states), None]
+
+
 def test_a_key_to_states(tmp_path):
     answer = elimina.solve(PUMP)
     picture = plot(PUMP, answer=answer)

@@ -132,7 +132,7 @@ def _reasons(assignment: Mapping[str, Any], model: Model) -> Markup:
     terms = costly_terms(model, assignment)
     costly = [term for term in terms if term.loss > 0]
     if not costly:
-        return paragraph("Every factor contributes the best that it can.")
+        return paragraph("Every factor has its best value.")
     total = math.fsum(term.loss for term in costly if math.isfinite(term.loss)) or 1.0
     is_probability = model.sense == "probability"
     largest = costly[0].loss
@@ -153,8 +153,8 @@ def _reasons(assignment: Mapping[str, Any], model: Model) -> Markup:
             )
         )
     noun = "probability" if is_probability else "cost"
-    caption = f"Reasons: {len(costly):,} of {len(terms):,} factors contribute less than their best" + (
-        f", the {len(rows)} that cost most" if len(rows) < len(costly) else ""
+    caption = f"Reasons: {len(costly):,} of {len(terms):,} factors do not have their best value" + (
+        f"; the {len(rows)} with the largest loss" if len(rows) < len(costly) else ""
     )
     last = "share of log loss" if is_probability else "share of the loss"
     return table(caption, ("factor", "states", noun, f"best {noun} of the factor", last), rows)

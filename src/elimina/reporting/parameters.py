@@ -17,6 +17,8 @@ from elimina.viz.charts import RangeChart, sensitivity_chart
 CHANGE = 0.1
 """Share of its value by which each parameter decreases and increases."""
 
+_CHANGED = f"{100 * CHANGE:.0f} %"
+
 _MAX_QUERIES = 5
 _MAX_ROWS = 10
 
@@ -55,7 +57,7 @@ def parameters_section(asked: Asked, result: Result, deadline: float) -> Markup:
 
     shown = Call(result.task, max(deadline - time.monotonic(), 1e-3)).result(tables)
     explanation = paragraph(
-        f"Each row is a number of the model, and the posterior if it is {CHANGE:.0%} smaller or larger, while the "
+        f"Each row is a number of the model, and the posterior if it is {_CHANGED} smaller or larger, while the "
         "other numbers of its distribution change in proportion."
     )
     return joined([explanation, *shown]) if shown else Markup()
@@ -72,5 +74,5 @@ def _chart_table(chart: RangeChart) -> Markup:
         )
         for name, (low, high), width in zip(chart.names, chart.ranges, widths, strict=True)
     ]
-    header = ("number", f"{CHANGE:.0%} smaller", f"{CHANGE:.0%} larger")
+    header = ("number", f"{_CHANGED} smaller", f"{_CHANGED} larger")
     return table(f"Sensitivity of {short(chart.title)}", header, rows)

@@ -107,7 +107,10 @@ def _state_colouring(name: str, states: Sequence[Any]) -> Colouring:
     """Return a colour for each of the most frequent states, and one for all others."""
     texts = [None if state is None else cut(str(state), _STATE_LETTERS) for state in states]
     frequent = Counter(text for text in texts if text is not None).most_common(MAX_CLASSES)
-    rank = {text: n for n, (text, _) in enumerate(frequent)}
+    # Numbers in their order, then texts: a key in the order of frequencies would be hard to search.
+    state_of = dict(zip(texts, states, strict=True))
+    listed = sorted((text for text, _ in frequent), key=lambda text: (isinstance(state_of[text], str), state_of[text]))
+    rank = {text: n for n, text in enumerate(listed)}
     labels = list(rank)
     if any(text is not None and text not in rank for text in texts):
         labels.append("others")
