@@ -518,7 +518,7 @@ OPTIONS: tuple[OptionRecord, ...] = (
         values.SECONDS,
         ORDER_SECONDS,
         "plan",
-        "Time limit of the order search, in seconds, counted by its work.",
+        "Time limit of the order search in seconds, counted by its work, so that runs repeat.",
         flags=("--order-time",),
         metavar="SECONDS",
         engines=_SAMPLES,
