@@ -542,6 +542,23 @@ class TestBadInput:
         with pytest.raises(InputError, match="the diagram has no decision"):
             InfluenceDiagram.from_tables({"a": [0.5, 0.5]}, {}, {("u", "a"): [1, 2]}, states={})
 
+    @pytest.mark.parametrize(
+        ("changes", "text"),
+        [
+            ({"chance": {3: [0.5, 0.5]}}, "a key of chance is 3"),
+            ({"decisions": {3: []}}, "a key of decisions is 3"),
+            ({"states": {**WILDCATTER["states"], "test": None}}, r"states\['test'\] is None"),
+            ({"states": {**WILDCATTER["states"], "test": "ab"}}, r"states\['test'\] is 'ab'"),
+        ],
+    )
+    def test_wrong_types_inside_mappings_are_named(self, changes, text):
+        with pytest.raises(TypeError, match=f"{text}.*; it takes"):
+            wildcatter(**changes)
+
+    def test_a_decision_that_observes_itself(self):
+        with pytest.raises(InputError, match=r"decisions\['test'\] names the decision itself"):
+            wildcatter(decisions={**WILDCATTER["decisions"], "test": ["test"]})
+
     @pytest.mark.parametrize("argument", ["chance", "decisions", "utilities", "states"])
     def test_types(self, argument):
         with pytest.raises(TypeError, match=f"{argument} is 3"):

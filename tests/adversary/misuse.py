@@ -148,11 +148,16 @@ CALLS = (
     *("fit(@, {'x': [0, 1]})", "fit({'x': []}, @)", "fit({'x': @}, {'x': [0, 1]})", "fit({'x': []}, {'x': @})"),
     *("fit({'x': []}, {'x': [0, 1]}, states=@)", "fit({'x': []}, {'x': [0, 1]}, states={'x': @})"),
     *("fit(markov, @)", "fit(markov, [0, 1], lengths=@)", "fit(markov, [0, 1], prior=@)"),
-    *("DynamicModel(@, network)", "DynamicModel(network, @)", "DynamicModel.from_cpds(@, {})"),
-    *("DynamicModel.from_cpds({'a': [0.5, 0.5]}, @)", "DynamicModel.from_cpds({'a': [1]}, {}, states=@)"),
+    *("DynamicModel(@, network)", "DynamicModel(network, @)", "DynamicModel.from_cpds(initial=@, transition={})"),
+    *(
+        "DynamicModel.from_cpds({'a': [0.5, 0.5]}, transition=@)",
+        "DynamicModel.from_cpds({'a': [1]}, {}, states=@)",
+        "DynamicModel.from_cpds({'a': [1]}, {}, states={'a': @})",
+    ),
     *("DynamicModel.hidden_markov(@, [[1]])", "DynamicModel.hidden_markov([1], @)"),
     "DynamicModel.hidden_markov([1], [[1]], [[1]], states=@)",
-    "DynamicModel.hidden_markov([1], [[1]], [[1]], symbols={'symbol': @})",
+    "DynamicModel.hidden_markov([1], [[1]], [[1]], symbols=@)",
+    "DynamicModel.hidden_markov([1], [[1]], [[1]], symbols={'observation': @})",
     *("DynamicModel.hidden_markov([1], [[1]], @)", "markov.unroll(@)", "markov.predict([0, 1], @)"),
     *(f"markov.{name}(@)" for name in ("filter", "smooth", "viterbi", "log_likelihood", "sequences_of")),
     *(f"markov.smooth([0, 1], {name}=@)" for name in ("variables", "lengths", "device", "memory", "options")),
@@ -177,6 +182,7 @@ CALLS = (
         "diagram({'utilities': @})",
         "diagram({'utilities': {('u', 'd'): @}})",
         "diagram({'states': @})",
+        "diagram({'states': {'d': @}})",
     ),
     *(f"diagram().solve({name}=@)" for name in ("evidence", "policies", "restarts", "seed", "time_limit", "options")),
     *("diagram().solve(policies={'d': @})", "diagram().observation_gains(@)", "diagram().with_policies(@)"),
@@ -242,6 +248,9 @@ def diagram(changes={}):
     tables = {'chance': {'c': [0.5, 0.5]}, 'decisions': {'d': ['c']}, 'utilities': {('u', 'd'): [1, 2]}}
     return InfluenceDiagram.from_tables(**{**tables, 'states': {'d': 2}, **changes})
 """
+_NAMED = re.compile(r"\w+(?==)|(?<=')\w+(?=': )")
+"""Names of arguments and keys in a call."""
+
 _SAYS_WHAT_IS_TAKEN = re.compile(r"\btakes?\b|\bexpected\b")
 """Words of each TypeError that elimina raises itself."""
 
@@ -259,9 +268,9 @@ def check(case: Case) -> None:
     names: dict[str, Any] = {}
     exec(HEADER, names)
     source = _source(case)
-    before = resource.getrlimit(resource.RLIMIT_AS)
+    limits = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + SPARE, before[1]))
+    resource.setrlimit(resource.RLIMIT_AS, (used + SPARE, limits[1]))
     try:
         with contextlib.redirect_stdout(io.StringIO()):
             eval(source, names)
@@ -271,14 +280,15 @@ def check(case: Case) -> None:
         if not str(error):
             raise Defect("an error without a text") from None
     except TypeError as error:
-        where = case["call"].partition("@")[0]
-        argument = where.rstrip("=( [").rpartition(",")[2].rpartition("(")[2].strip() if where.endswith("=") else ""
-        if argument not in str(error):
-            raise Defect(f"a TypeError that does not name {argument!r}: {error}") from error
+        before = case["call"].partition("@")[0]
+        # An error about a value of a mapping names the mapping or the key.
+        culprits = _NAMED.findall(before)[-1 if before.endswith("=") else -2 :]
+        if culprits and not re.search(rf"\b({'|'.join(culprits)})\b", str(error)):
+            raise Defect(f"a TypeError that does not name {culprits[-1]!r}: {error}") from error
         if not _SAYS_WHAT_IS_TAKEN.search(str(error)):
             raise Defect(f"a TypeError of Python's own, which does not say what is taken: {error}") from error
     finally:
-        resource.setrlimit(resource.RLIMIT_AS, before)
+        resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 def _source(case: Case) -> str:

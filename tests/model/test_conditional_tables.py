@@ -236,8 +236,9 @@ def test_distributions_that_do_not_fit(cpds, states, message):
         ({("a", 2): [0.5, 0.5]}, None, "a key of cpds is"),
         ({(): [0.5, 0.5]}, None, "a key of cpds is"),
         ({"a": [0.5, 0.5]}, ["x"], "states is"),
-        ({"a": [0.5, 0.5]}, {"a": {"x", "y"}}, "states is"),
-        ({"a": [0.5, 0.5]}, {"a": "xy"}, "integer"),
+        ({"a": [0.5, 0.5]}, {"a": {"x", "y"}}, r"states\['a'\] is .*; it takes the states in a sequence"),
+        ({"a": [0.5, 0.5]}, {"a": "xy"}, r"states\['a'\] is 'xy'"),
+        ({"a": [0.5, 0.5]}, {"a": None}, r"states\['a'\] is None"),
     ],
 )
 def test_wrong_types(cpds, states, message):

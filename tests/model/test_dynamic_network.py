@@ -140,6 +140,33 @@ def test_arguments_of_wrong_types():
     with pytest.raises(TypeError, match="a key of transition is 3"):
         DynamicModel.from_cpds(INITIAL, {3: [0.5, 0.5]})
     with pytest.raises(TypeError, match="initial is 3"):
+        DynamicModel.from_cpds(3, {})
+    with pytest.raises(TypeError, match="a key of initial is 3"):
+        DynamicModel.from_cpds({3: [0.5, 0.5]}, {})
+    with pytest.raises(InputError, match=r"the key \('rain', 'rain'\) of transition names a variable twice"):
+        DynamicModel.from_cpds(INITIAL, {("rain", "rain"): MOVES})
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "text"),
+    [
+        ("states", {"a", "b"}, r"states is \{"),
+        ("states", "ab", "states is 'ab'"),
+        ("symbols", {"a", "b"}, r"symbols is \{"),
+        ("symbols", 2.0, "symbols is 2.0"),
+        ("symbols", {"observation": "ab"}, r"symbols\['observation'\] is 'ab'"),
+        ("emission", {3: MOVES}, "a key of emission is 3"),
+    ],
+)
+def test_wrong_arguments_of_hidden_markov_models_are_named(argument, value, text):
+    with pytest.raises(TypeError, match=f"{text}.*; it takes"):
+        DynamicModel.hidden_markov(**{"start": [0.5, 0.5], "transition": MOVES, "emission": MOVES, argument: value})
+
+
+def test_an_observed_variable_with_the_name_of_the_hidden_one():
+    with pytest.raises(InputError, match="emission names 'state', the hidden variable"):
+        DynamicModel.hidden_markov([0.5, 0.5], MOVES, {"state": MOVES})
+    with pytest.raises(TypeError, match="initial is 3"):
         DynamicModel(3, Model.from_cpds(INITIAL))
     with pytest.raises(TypeError, match="model is 3"):
         elimina.OnlineFilter(3)

@@ -56,13 +56,14 @@ class _Family(NamedTuple):
         return self.values.axes[order.index(self.names.index(name))].labels
 
 
-def network_of(cpds: Any, states: Any, *, check: bool) -> Network:
+def network_of(cpds: Any, states: Any, *, check: bool, argument: str = "cpds") -> Network:
     """Return the variables and tables of conditional distributions.
 
     Args:
         cpds: See ``Model.from_cpds``.
         states: See ``Model.from_cpds``.
         check: See ``Model.from_cpds``.
+        argument: The user's name for ``cpds`` in errors.
 
     Raises:
         TypeError: An argument has the wrong type.
@@ -70,7 +71,7 @@ def network_of(cpds: Any, states: Any, *, check: bool) -> Network:
             not fit the states.
     """
     check = arguments.flag("check", check)
-    families = _families(cpds)
+    families = _families(cpds, argument)
     for family in families.values():
         orphan = next((name for name in family.names if name not in families), None)
         if orphan is not None:
@@ -80,7 +81,9 @@ def network_of(cpds: Any, states: Any, *, check: bool) -> Network:
             )
     listed_states = _checked_states(states, families)
     variables = {
-        name: variable_of(name, listed_states[name]) if name in listed_states else _inferred(name, families)
+        name: variable_of(name, listed_states[name], f"states[{name!r}]")
+        if name in listed_states
+        else _inferred(name, families)
         for name in families
     }
     numbers = {name: number for number, name in enumerate(variables)}
@@ -135,21 +138,23 @@ def _titled(names: Sequence[str]) -> Iterator[None]:
         raise InputError(f"{_title(names)}: {error}") from None
 
 
-def _families(cpds: Any) -> dict[str, _Family]:
+def _families(cpds: Any, argument: str) -> dict[str, _Family]:
     """Return the distributions by their children, with keys checked and labels read."""
     if not isinstance(cpds, Mapping):
-        raise arguments.wrong_type("cpds", cpds, "a mapping from names to distributions")
+        raise arguments.wrong_type(argument, cpds, "a mapping from names to distributions")
     families: dict[str, _Family] = {}
     for key, values in cpds.items():
         names = (key,) if isinstance(key, str) else key
         if not isinstance(names, tuple) or not names or not all(isinstance(name, str) for name in names):
-            raise arguments.wrong_type("a key of cpds", key, _KEYS)
+            raise arguments.wrong_type(f"a key of {argument}", key, _KEYS)
         if len(set(names)) < len(names):
-            raise InputError(f"the key {key!r} of cpds names a variable twice: write the variable, then its parents")
+            raise InputError(
+                f"the key {key!r} of {argument} names a variable twice: write the variable, then its parents"
+            )
         if names[0] in families:
             other = families[names[0]].names
             raise InputError(
-                f"the keys {other!r} and {names!r} of cpds are both distributions of {names[0]!r}: leave one out"
+                f"the keys {other!r} and {names!r} of {argument} are both distributions of {names[0]!r}: leave one out"
             )
         with _titled(names):
             if isinstance(values, Mapping):

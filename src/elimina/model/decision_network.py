@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from elimina import arguments
 from elimina.display import Displayed, sample
 from elimina.errors import InputError
-from elimina.model.conditional_tables import aligned_array
+from elimina.model.conditional_tables import aligned_array, network_of
 from elimina.model.decision_graph import DecisionGraph, graph_of
 from elimina.model.distributions import find_cycle
 from elimina.model.model import Model, variable_index, variable_indices
@@ -20,7 +20,7 @@ from elimina.model.named_table import NamedTable
 from elimina.model.policy import Policy
 from elimina.model.states import State, StateIndex, native
 from elimina.model.table import Table
-from elimina.model.variable import Variable
+from elimina.model.variable import Variable, variable_of
 from elimina.option_names import by_interface
 from elimina.system import cached_property
 
@@ -180,6 +180,8 @@ class DecisionNetwork(Displayed):
         """
         _check_mappings(chance=chance, decisions=decisions, utilities=utilities, states=states)
         for decision in decisions:
+            if not isinstance(decision, str):
+                raise arguments.wrong_type("a key of decisions", decision, "the name of a decision")
             if decision not in states:
                 raise InputError(f"the decision {decision!r} has no states: give them, states={{{decision!r}: [...]}}")
         utility_names = set(map(_first_name, utilities)) - set(map(_first_name, chance)) - set(decisions)
@@ -189,10 +191,12 @@ class DecisionNetwork(Displayed):
         if both is not None:
             raise InputError(f"the key {both!r} of chance is a distribution of a decision: leave one of them out")
         # Decisions stand in as variables without parents, so that others may have them as parents.
-        uniform: dict[str | tuple[str, ...], Any] = {d: _uniform(states[d]) for d in decisions}
-        network = Model.from_cpds({**chance, **uniform}, states=states, check=check)
-        assert network.children is not None
-        of_chance = [n for n, child in enumerate(network.children) if network.variables[child].name not in decisions]
+        sizes = {d: variable_of(d, states[d], f"states[{d!r}]").size for d in decisions}
+        uniform = {d: np.full(size, 1 / size) for d, size in sizes.items()}
+        families = network_of({**chance, **uniform}, states, check=check, argument="chance")
+        children = range(len(families.variables))
+        network = Model(families.variables, families.tables, sense="probability", children=children, check=check)
+        of_chance = [n for n, variable in enumerate(network.variables) if variable.name not in decisions]
         tables_of_utilities: dict[str, Table] = {}
         for key, values in utilities.items():
             utility, table = _utility_of(network, key, values)
@@ -202,7 +206,7 @@ class DecisionNetwork(Displayed):
         return cls(
             network.variables,
             [network.factors[n] for n in of_chance],
-            [network.children[n] for n in of_chance],
+            of_chance,
             decisions,
             tables_of_utilities,
             no_forgetting=no_forgetting,
@@ -376,13 +380,12 @@ def _titled(what: str) -> Iterator[None]:
 
 def _observed_by(model: Model, decision: str | int, names: Any) -> tuple[int, ...]:
     """Return the indices of the variables that a decision lists."""
-    return tuple(dict.fromkeys(variable_indices(model, names, f"decisions[{decision!r}]")))
-
-
-def _uniform(states: Any) -> Floats:
-    """Return equal probabilities of some states, or of a number of states."""
-    size = states if isinstance(states, int | np.integer) else len(states)
-    return np.full(size, 1 / size) if size > 0 else np.zeros(0)
+    observed = tuple(dict.fromkeys(variable_indices(model, names, f"decisions[{decision!r}]")))
+    if variable_index(model, decision) in observed:
+        raise InputError(
+            f"decisions[{decision!r}] names the decision itself, which cannot observe itself: leave it out"
+        )
+    return observed
 
 
 def _first_name(key: Any) -> Any:

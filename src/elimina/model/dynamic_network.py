@@ -107,7 +107,9 @@ def slices_of_cpds(
     initial: Any, transition: Any, states: Mapping[str, Any] | None, name: str, *, check: bool
 ) -> tuple[Model, Model]:
     """Return the networks of the first and of a later slice: see ``DynamicModel.from_cpds``."""
-    first = Model.from_cpds(initial, states=states, name=name, check=check)
+    families = network_of(initial, states, check=check, argument="initial")
+    children = range(len(families.variables))
+    first = Model(families.variables, families.tables, sense="probability", children=children, name=name, check=check)
     if not isinstance(transition, Mapping):
         raise arguments.wrong_type("transition", transition, "a mapping from names to distributions")
     _check_names(first, transition)
@@ -115,12 +117,12 @@ def slices_of_cpds(
     previous_variables.update((v.name, v) for v in first.variables)
     uniform = {p: np.full(v.size, 1 / v.size) for p, v in previous_variables.items() if p != v.name}
     # Variables that keep their distributions get uniform ones here, so that others may have them as parents.
-    children = {key if isinstance(key, str) else key[0] for key in transition}
-    uniform.update((v.name, np.full(v.size, 1 / v.size)) for v in first.variables if v.name not in children)
+    changing = {key if isinstance(key, str) else key[0] for key in transition}
+    uniform.update((v.name, np.full(v.size, 1 / v.size)) for v in first.variables if v.name not in changing)
     listed = {p: v.size if v.states is None else v.states for p, v in previous_variables.items()}
-    variables, tables = network_of({**uniform, **transition}, listed, check=check)
+    variables, tables = network_of({**uniform, **transition}, listed, check=check, argument="transition")
     names = [v.name for v in variables]
-    pairs = [(t, c) for c, t in enumerate(tables) if names[c] in children]
+    pairs = [(t, c) for c, t in enumerate(tables) if names[c] in changing]
     second = Model(variables, [t for t, _ in pairs], sense="probability", children=[c for _, c in pairs], check=check)
     return first, second
 
@@ -142,7 +144,7 @@ def slices_of_matrices(
             f"start has {count} states and transition the shape {moves.shape}; it takes ({count}, {count}), a row "
             "for each state"
         )
-    state = variable_of(STATE, count if states is None else states)
+    state = variable_of(STATE, count if states is None else states, "states")
     if state.size != count:
         raise InputError(f"start has {count} states and states names {state.size}: give each state one name")
     rows = emission if isinstance(emission, Mapping) else {} if emission is None else {OBSERVATION: emission}
@@ -153,11 +155,16 @@ def slices_of_matrices(
     observed = []
     tables = []
     for number, (name, table) in enumerate(rows.items(), 1):
+        if not isinstance(name, str):
+            raise arguments.wrong_type("a key of emission", name, "the name of an observed variable")
+        if name == STATE:
+            raise InputError(f"emission names {STATE!r}, the hidden variable: give the observed one another name")
         label = "emission" if rows is not emission else f"emission[{name!r}]"
         values = _probabilities(label, table, 2)
         if len(values) != count:
             raise InputError(f"{label} has {len(values)} rows; it takes one for each of the {count} states")
-        variable = variable_of(name, named.get(name, values.shape[1]))
+        listed = f"symbols[{name!r}]" if named is symbols else "symbols"
+        variable = variable_of(name, named.get(name, values.shape[1]), listed)
         if variable.size != values.shape[1]:
             raise InputError(f"{label} has {values.shape[1]} symbols and symbols names {variable.size} for {name!r}")
         observed.append(variable)

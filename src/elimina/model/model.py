@@ -222,9 +222,10 @@ class Model(Displayed):
         """
         if isinstance(sizes, str) or not arguments.is_iterable(sizes):
             raise arguments.wrong_type("sizes", sizes, "a sequence of numbers, or a mapping from names to numbers")
-        numbered = ((f"x{i}", size) for i, size in enumerate(sizes))
-        named: Iterable[tuple[str, Any]] = sizes.items() if isinstance(sizes, Mapping) else numbered
-        variables = [variable_of(v, of) for v, of in named]
+        if isinstance(sizes, Mapping):
+            variables = [variable_of(v, states, f"sizes[{v!r}]") for v, states in sizes.items()]
+        else:
+            variables = [variable_of(f"x{i}", states, f"sizes[{i}]") for i, states in enumerate(sizes)]
         index = {v.name: i for i, v in enumerate(variables)}
         tables = []
         for number, (scope, values) in enumerate(_pairs(factors)):

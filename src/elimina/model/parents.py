@@ -34,7 +34,7 @@ def network_of_parents(parents: Mapping[str, Sequence[str]], states: Mapping[str
     for name in states:
         if name not in listed:
             raise InputError(f"states names the variable {name!r}, which the structure lacks{names_like(name, listed)}")
-    variables = {name: variable_of(name, states[name]) for name in listed}
+    variables = {name: variable_of(name, states[name], f"states[{name!r}]") for name in listed}
     cpds: dict[str | tuple[str, ...], Any] = {}
     for name, others in listed.items():
         family = (name, *others)

@@ -6,7 +6,7 @@ Text (files, the command line) is compared with the states' texts.
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -124,14 +124,21 @@ class Variable(Slotted):
         return f"Variable({cut(repr(self.name), 100)}, {self.size}{named})"
 
 
-def variable_of(name: str, states: Any) -> Variable:
-    """Return a variable with these states: a list, an array or an index of them, or their number.
+def variable_of(name: str, states: Any, argument: str) -> Variable:
+    """Return a variable with these states.
+
+    Args:
+        name: Name of the variable.
+        states: The states in a list, an array or an index, or their number.
+        argument: The user's name for ``states`` in errors.
 
     Raises:
         InputError: See ``Variable``.
         TypeError: See ``Variable``.
     """
-    is_number = isinstance(states, str) or not hasattr(states, "__len__") or getattr(states, "ndim", 1) == 0
+    is_number = hasattr(type(states), "__index__") and getattr(states, "ndim", 0) == 0
+    if not is_number and (isinstance(states, str | bytes | Set) or not hasattr(states, "__len__")):
+        raise arguments.wrong_type(argument, states, "the states in a sequence, or their number")
     return Variable(name, states) if is_number else Variable(name, len(states), states)
 
 
