@@ -154,6 +154,14 @@ class TestOptions:
         assert result.stats["dtype"] == dtype
         assert result.value == 7
 
+    @pytest.mark.parametrize("dtype", ["float32", "float64"])
+    @pytest.mark.parametrize(("upper_bound", "status"), [(None, "optimal"), (-3, "optimal"), (-4, "infeasible")])
+    def test_sums_of_integers_in_floats_are_integers(self, dtype, upper_bound, status):
+        model = Model.from_arrays([2], [([0], [0, 1]), ([0], [0, -5])], upper_bound=upper_bound)
+        result = solve(model, dtype=dtype)
+        assert result.status == status
+        assert (result.lower_bound, result.upper_bound) == ((-4, -4) if status == "optimal" else (None, None))
+
     @pytest.mark.parametrize(
         ("options", "problem"),
         [

@@ -101,6 +101,8 @@ def checked_optimum(
     if plan.dtype.startswith("int"):
         return optimum_result(problem.model, score, chosen, score)
     bound = sign * score if least is None else min(sign * score, least)
+    if problem.model.is_integer:
+        bound = math.ceil(bound)  # an integer total is no smaller
     return optimum_result(problem.model, sign * bound, chosen, score, TOLERANCES[plan.dtype])
 
 
