@@ -55,7 +55,9 @@ void TaskNeighbourhood::release(const Values& best, Random& random) {
       const Value x = value_in(best, a), y = value_in(best, b);
       return x != y ? x < y : a.var < b.var;
     });
-    // The windows at both ends are drawn more often, because few other windows contain the first or the last tasks.
+    // Windows of equal length cannot release all tasks equally often. These release the first and the last task as
+    // often as those in the middle, and others near the ends up to twice as often: the windows at both ends are drawn
+    // more often than the rest, because no other window has the first or the last task.
     const std::size_t places = count + share - 1, place = random.below(places);
     first = std::min(place < share ? 0 : place - share + 1, count - share);
   } else {
