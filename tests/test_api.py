@@ -162,6 +162,13 @@ class TestOptions:
         assert result.status == status
         assert (result.lower_bound, result.upper_bound) == ((-4, -4) if status == "optimal" else (None, None))
 
+    @pytest.mark.parametrize("upper_bound", [None, 1.0])
+    def test_rounding_that_forbids_an_exact_answer_is_named(self, upper_bound):
+        tables = [([0], np.array([0.0, -1e300])), ([0], np.array([0.0, 1e300]))]
+        model = Model.from_arrays([2], tables, upper_bound=upper_bound)
+        with pytest.raises(InputError, match=r"rounding errors of float64 leave the answer within the bounds -.* to "):
+            solve(model, exact=True)
+
     @pytest.mark.parametrize(
         ("options", "problem"),
         [

@@ -41,6 +41,8 @@ def check(case: Case, model: Model, oracle: Oracle, result: Result) -> None:
     """Compare a result with brute force."""
     if result.task != case["task"]:
         raise Defect(f"the task is {result.task}")
+    if case["options"].get("exact") and result.status not in ("exact", "optimal", "infeasible") and not _may_end(case):
+        raise Defect(f"the status is {result.status}, though only an exact answer is asked for")
     if result.status == "unknown":
         if not LIMITS & case["options"].keys():
             raise Defect("unknown, though nothing stops the run")
@@ -50,6 +52,11 @@ def check(case: Case, model: Model, oracle: Oracle, result: Result) -> None:
     checks = {"mpe": _optimum, "dcop": _optimum, "bottleneck": _bottleneck, "mmap": _marginal_map}
     checks |= {"pr": _sum, "mar": _marginals, "count": _count}
     checks[case["task"]](case, model, oracle, result)
+
+
+def _may_end(case: Case) -> bool:
+    """Return whether a search for an exact answer may end before it is proven."""
+    return bool({"gap", "interrupt"} & case["options"].keys())
 
 
 def slack(case: Case, oracle: Oracle, truth: float) -> float:

@@ -29,7 +29,7 @@ MOST_COSTS = {"filter": 2**37, "search": 2**49}
 
 
 def make_options(
-    rng: random.Random, spec: Spec, task: str, device: str, memory_digits: tuple[float, float] = (0.5, 6)
+    rng: random.Random, spec: Spec, task: str, device: str, memory_digits: tuple[float, float] = (0, 6)
 ) -> dict[str, Any]:
     """Draw options; ``scratch`` and ``checkpoint`` are flags that stand for a directory.
 
@@ -63,6 +63,8 @@ def make_options(
         options["partition"] = rng.choice(["auto", "scope"] + (["content"] if task == "mpe" else []))
     if not is_bounded:
         _add_storage(rng, options, task, method)
+        if rng.random() < 0.1:
+            options["exact"] = True
     if task == "mpe":
         free = "checkpoint" not in options
         if free and spec["sense"] != "probability" and method in ("auto", "filter", "search") and rng.random() < 0.2:
@@ -127,8 +129,14 @@ def is_justified(error: EliminaError, options: dict[str, Any], task: str, oracle
         return options.get("method") == "search" and total > MOST_COSTS["search"]
     if type(error) is InputError:
         is_in_tiles = "scratch" in options and "checkpoint" in options
-        return has_unfit_type or total > 2**59 or is_in_tiles
+        is_rounded = "exact" in options and task == "mpe" and not is_integer and _may_cancel(oracle)
+        return has_unfit_type or total > 2**59 or is_in_tiles or is_rounded
     return False
+
+
+def _may_cancel(oracle: Oracle) -> bool:
+    """Return whether terms of the tables are so large that their rounding may exceed what an optimum tolerates."""
+    return 1e-12 * math.fsum(oracle.largest_terms()) > 1e-9 * max(1.0, abs(oracle.optimum() or 0))
 
 
 def _padded_cells(oracle: Oracle) -> int:

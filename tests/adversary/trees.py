@@ -44,7 +44,7 @@ def make(rng: random.Random, setting: Setting) -> Case:
     names = range(len(spec["variables"]))
     options: dict[str, Any] = {"device": setting.device, "threads": rng.choice([1, 1, 2]), "order_seconds": 0.01}
     if rng.random() < 0.3:
-        options |= {"memory": int(10 ** rng.uniform(2, 6)), "exact": True}
+        options |= {"memory": int(10 ** rng.uniform(0, 6)), "exact": True}
     if rng.random() < 0.3:
         options["order"] = rng.choice(["min-fill", "min-weight", rng.sample(names, len(names))])
     return {"model": spec, "options": options, "calls": make_calls(rng, spec)}

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from elimina.errors import MemoryLimitError, TimeLimitError
+from elimina.errors import InputError, MemoryLimitError, TimeLimitError
 from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.methods.first_bounds import bounds_before_preparation
 from elimina.methods.small_networks import answer_at_once
@@ -109,6 +109,7 @@ def _check_exact(result: Result, options: Options) -> None:
 
     Raises:
         TimeLimitError: The time limit ended the call.
+        InputError: Elimination ended, and rounding errors leave the answer between its bounds.
         MemoryLimitError: No method gave an exact answer within the memory.
     """
     if not options.exact or result.status not in OPEN_STATUSES or result.ended_by in ("interrupt", "gap"):
@@ -116,6 +117,14 @@ def _check_exact(result: Result, options: Options) -> None:
     if result.ended_by == "time-limit":
         raise TimeLimitError(
             f"the time limit passed before the answer was exact; allow more time, or leave out {option('exact')}"
+        )
+    if "method" not in result.stats and result.status == "bounded":
+        ends = " to ".join(
+            "unknown" if end is None else f"{end:.6g}" for end in (result.lower_bound, result.upper_bound)
+        )
+        raise InputError(
+            f"rounding errors of {result.stats['dtype']} leave the answer within the bounds {ends}; scale the largest "
+            f"numbers down, or leave out {option('exact')}"
         )
     raise MemoryLimitError(
         f"no method makes the answer exact in the memory that it may use; give more memory ({option('memory')}), or "
