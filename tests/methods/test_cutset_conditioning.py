@@ -195,3 +195,10 @@ def test_orders_and_values_are_checked() -> None:
     for wrong in ([0, 0], [2], [-1]):
         with pytest.raises(ValueError, match="once at most"):
             CutsetConditioning(*scope, np.ones(4), np.array(wrong, dtype=np.int32))
+
+
+def test_a_limit_of_no_bytes() -> None:
+    """Tables without variables take no memory beside those that are summed out."""
+    model = Model.from_arrays([2, 2], [([], 0.5), ([], 0.001)], sense="probability")
+    with pytest.raises(elimina.MemoryLimitError):
+        elimina.solve(model, "mar", memory=1, options=Options(exact=True))

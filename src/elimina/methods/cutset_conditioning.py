@@ -97,7 +97,7 @@ def _conditioning(problem: Problem, factors: FactorList, options: Options, limit
     for _ in range(_ROUNDS):
         while slicer.cut.bytes > target:
             # Each variable divides the bytes by the number of its states at most.
-            if slicer.number * slicer.cut.bytes / target > max_slices or time.monotonic() > end:
+            if slicer.number * slicer.cut.bytes > max_slices * target or time.monotonic() > end:
                 return None
             slicer.reduce(max(target, _STEP * slicer.cut.bytes))
         cutset = set(slicer.cut.fixed)
