@@ -158,6 +158,24 @@ def test_samples_stand_where_they_are_better():
     assert (chosen.method, chosen.error) == ("samples", pytest.approx(noise))
 
 
+def test_a_reliable_error_stands_for_what_samples_cannot_tell():
+    """That of another method is then at least its distance from the reliable one."""
+    rng = np.random.default_rng(15)
+    far_off = 0
+    for _ in range(50):
+        exact = rng.uniform(0.2, 0.8, COUNT)
+        sampled, _ = samples(rng, exact, 0.04)
+        reliable, true = near(rng, exact, 1e-5)
+        other, distance = near(rng, exact, 1e-3)
+        chosen = choose_estimate([others(reliable, true, trust=3), sampled], SIZES)
+        far_off += chosen.error > 3 * true
+        chosen = choose_estimate([others(other, 1e-9), others(reliable, true, trust=3)], SIZES)
+        assert chosen.shares is reliable
+        chosen = choose_estimate([others(other, 1e-9), sampled, others(shares_of(exact + 0.2), 0.2, trust=3)], SIZES)
+        assert chosen.error > distance
+    assert far_off <= 5
+
+
 def test_what_samples_cannot_tell_is_between_their_limit_and_the_statement():
     rng = np.random.default_rng(2)
     exact = rng.uniform(0.2, 0.8, COUNT)
@@ -168,13 +186,29 @@ def test_what_samples_cannot_tell_is_between_their_limit_and_the_statement():
     assert 1e-4 < chosen.error < noise
 
 
-@pytest.mark.parametrize(("log_z", "log_z_error", "method"), [(3.0, 0.1, "others"), (3.0, 2.0, "samples")])
-def test_samples_that_miss_most_of_the_sum_are_refuted(log_z, log_z_error, method):
-    """A sure and larger sum refutes samples whose weights differ too much; one that is not sure does not."""
+@pytest.mark.parametrize(
+    ("error", "log_z_error", "method"), [(0.02, 0.1, "others"), (0.02, 2.0, "samples"), (0.2, 0.1, "samples")]
+)
+def test_samples_that_miss_most_of_the_sum_are_refuted(error, log_z_error, method):
+    """A sure and larger sum refutes samples whose weights differ too much; one that is not sure does not.
+
+    The sum of an estimate with errors of 0.2 in all marginals is not sure.
+    """
     rng = np.random.default_rng(3)
     other = shares_of(rng.uniform(0, 1, COUNT))
     sampled, _ = samples(rng, rng.uniform(0.2, 0.8, COUNT), 0.05, log_z_error=0.6)
-    assert choose_estimate([others(other, 0.2, log_z, log_z_error), sampled], SIZES).method == method
+    assert choose_estimate([others(other, error, 3.0, log_z_error), sampled], SIZES).method == method
+
+
+@pytest.mark.parametrize(
+    ("trust", "log_z_error", "method"), [(2, 0.1, "samples"), (3, 0.1, "others"), (3, 0.4, "samples")]
+)
+def test_a_reliable_and_surer_sum_refutes_samples_of_similar_weights(trust, log_z_error, method):
+    """Chains that have not left their modes agree on a sum that is too small."""
+    rng = np.random.default_rng(13)
+    other = shares_of(rng.uniform(0, 1, COUNT))
+    sampled, _ = samples(rng, rng.uniform(0.2, 0.8, COUNT), 0.05, log_z_error=0.3)
+    assert choose_estimate([others(other, 0.01, 3.0, log_z_error, trust), sampled], SIZES).method == method
 
 
 def test_even_samples_are_not_refuted():
@@ -190,6 +224,16 @@ def test_without_samples_trust_decides_between_contradictions():
     chosen = choose_estimate([others(one, 0.001, trust=1), others(other, 0.001, trust=2)], SIZES)
     assert chosen.shares is other
     assert chosen.error > 0.05
+
+
+def test_an_error_that_a_bad_estimate_states_itself_is_no_doubt_about_a_good_one():
+    rng = np.random.default_rng(14)
+    exact = rng.uniform(0.2, 0.8, COUNT)
+    (good, _), (bad, distance) = near(rng, exact, 0.01), near(rng, exact, 0.2)
+    assert choose_estimate([others(good, 0.01, trust=2), others(bad, 1.2 * distance)], SIZES).error == pytest.approx(
+        0.01
+    )
+    assert choose_estimate([others(good, 0.01, trust=2), others(bad, 0.01)], SIZES).error > 0.1 * distance
 
 
 def test_equal_doubts_leave_the_choice_to_the_methods_own_figures():

@@ -18,7 +18,11 @@ from numpy.typing import NDArray
 from elimina.methods.sum_estimate import SampleFolds, SumEstimate, hellinger_distances
 
 DOUBT_SHARE = 0.25
-"""Share of the distance from another method's estimate that counts as error, if no samples decide."""
+"""Share of the distance from another method's estimate that counts as error, if no samples decide. The distance that
+the other method's own error explains does not count."""
+
+RELIABLE_TRUST = 3
+"""Least trust in a method whose own error is usually within a factor of three of the true one."""
 
 SUM_DOUBT_SHARE = 0.5
 """Least error of marginals, if no samples decide, as a share of the error of the sum's logarithm for each variable."""
@@ -33,8 +37,11 @@ RELIABLE_LOG_ERROR = 0.5
 """Largest standard error of a sum's natural logarithm with which samples measure other estimates."""
 
 MIX_FACTOR = 3.0
-"""Largest quotient of the errors of samples and another estimate that are mixed: beyond, one hardly improves the
-other."""
+"""Largest quotient of the limits of the errors of samples and another estimate that are mixed: beyond, one hardly
+improves the other."""
+
+LEAST_ERROR = 1e-12
+"""Least error in the weights of a mean, so that they are finite."""
 
 MIN_FOLD_PAIRS = 0.5
 """Least share of the squared weight that pairs of different folds must have to measure well."""
@@ -45,7 +52,7 @@ class Candidate(NamedTuple):
 
     Attributes:
         estimate: The estimate: it has marginals, or its sum is 0.
-        trust: Rank of its method, where no samples decide.
+        trust: Rank of its method, where no samples decide; from ``RELIABLE_TRUST`` on, its own error is reliable.
     """
 
     estimate: SumEstimate
@@ -67,11 +74,17 @@ def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -
     sampled = [candidate for candidate in candidates if candidate.estimate.folds is not None]
     others = [candidate for candidate in candidates if candidate.estimate.folds is None]
     consistent = _consistent([candidate.estimate for candidate in sampled], sizes)
-    judges = [estimate for estimate in consistent if _is_reliable(estimate)]
+    reliable = [other.estimate for other in others if other.trust >= RELIABLE_TRUST]
+    judges = [
+        samples
+        for samples in consistent
+        if _is_reliable(samples)
+        and not any(_is_surer(other, samples) and _refutes(other, samples) for other in reliable)
+    ]
     if judges:
         judge = min(judges, key=lambda estimate: estimate.error)
         samples = [_Measured(estimate, estimate.error) for estimate in judges]
-        closest = min((_measured(row.estimate, judge, sizes) for row in others), key=_limit_of, default=None)
+        closest = min((_measured(row, others, judge, sizes) for row in others), key=_limit_of, default=None)
         if closest is not None and closest.limit <= judge.error and closest.estimate.error <= judge.error / MIX_FACTOR:
             # The closest estimate may be much closer than samples can measure, so that a mean with the samples would be
             # worse.
@@ -92,8 +105,22 @@ def _refutes(estimate: SumEstimate, sampled: SumEstimate) -> bool:
     """Return whether an estimate is sure of a larger sum than samples."""
     if estimate.log_z is None or sampled.log_z is None:
         return False
-    least = estimate.log_z - SIGNIFICANT_DEVIATIONS * estimate.log_z_error
+    least = estimate.log_z - SIGNIFICANT_DEVIATIONS * _sum_error(estimate)
     return least > sampled.log_z + SIGNIFICANT_DEVIATIONS * sampled.log_z_error
+
+
+def _is_surer(estimate: SumEstimate, sampled: SumEstimate) -> bool:
+    """Return whether the error of an estimate's sum is at most that of samples."""
+    return _sum_error(estimate) <= sampled.log_z_error
+
+
+def _sum_error(estimate: SumEstimate) -> float:
+    """Return the error of the sum's logarithm, which is at least the one that the marginals' errors cause.
+
+    Free energies are stationary in the marginals, so errors of these change the logarithm by about their squares.
+    """
+    squares = 0.0 if estimate.errors is None else float(np.square(estimate.errors).sum())
+    return max(estimate.log_z_error, squares)
 
 
 def _is_reliable(samples: SumEstimate) -> bool:
@@ -127,8 +154,18 @@ class _Measured(NamedTuple):
     limit: float
 
 
-def _measured(estimate: SumEstimate, judge: SumEstimate, sizes: NDArray[np.int64]) -> _Measured:
-    """Return an estimate with its error as samples measure it."""
+def _measured(
+    candidate: Candidate, others: Sequence[Candidate], judge: SumEstimate, sizes: NDArray[np.int64]
+) -> _Measured:
+    """Return an estimate with its error as samples measure it.
+
+    Args:
+        candidate: The estimate.
+        others: Estimates that do not come from samples.
+        judge: Samples that measure the estimate.
+        sizes: Number of states of each variable.
+    """
+    estimate = candidate.estimate
     assert estimate.shares is not None
     assert judge.shares is not None
     square, deviation = _squared_distance(estimate, judge, sizes)
@@ -137,11 +174,36 @@ def _measured(estimate: SumEstimate, judge: SumEstimate, sizes: NDArray[np.int64
     # Folds agree on states that no sample has met. The deviation misses these states, so the samples' own error limits
     # what noise may hide, too.
     hidden = max(math.sqrt(SIGNIFICANT_DEVIATIONS * deviation), judge.error / math.sqrt(len(sizes)))
-    # Noise hides distances below a limit. A hidden error counts as the geometric mean of the limit and the error that
-    # the method states.
-    root = math.sqrt(max(square, 0.0 if square > hidden**2 else min(estimate.error, hidden) * hidden))
+    # Noise hides distances below a limit.
+    is_hidden = square <= hidden**2
+    root = _hidden_error(candidate, others, square, hidden, sizes) if is_hidden else math.sqrt(square)
     limit = math.sqrt(max(square, 0.0) + hidden**2)
     return _Measured(_with_error(estimate, root * mean_by_root), limit * mean_by_root)
+
+
+def _hidden_error(
+    candidate: Candidate, others: Sequence[Candidate], square: float, hidden: float, sizes: NDArray[np.int64]
+) -> float:
+    """Return the error of an estimate that is closer to the truth than samples can measure.
+
+    It is the method's own error if that is reliable, and otherwise at least the distance from a method of which it is.
+    Without any, it is between the own error and the limit.
+
+    Args:
+        candidate: The estimate.
+        others: Estimates that do not come from samples.
+        square: Squared distance as the samples measure it, which is mostly noise.
+        hidden: Largest distance that noise hides.
+        sizes: Number of states of each variable.
+    """
+    error, shares = min(candidate.estimate.error, hidden), candidate.estimate.shares
+    if candidate.trust >= RELIABLE_TRUST:
+        return error
+    assert shares is not None
+    reliable = [other.estimate.shares for other in others if other.trust >= RELIABLE_TRUST]
+    distances = [float(hellinger_distances(shares, other, sizes).mean()) for other in reliable if other is not None]
+    least = max(error, *distances) if distances else math.sqrt(error * hidden)
+    return min(hidden, math.sqrt(max(square, least**2)))
 
 
 def _limit_of(measured: _Measured) -> float:
@@ -149,16 +211,16 @@ def _limit_of(measured: _Measured) -> float:
 
 
 def _mixed(estimates: Sequence[_Measured]) -> SumEstimate:
-    """Return the mean of the estimates of similar error, each weighted by the inverse square of its error.
+    """Return the mean of the estimates of similar limits, each weighted by the inverse square of its error.
 
     Errors of samples, and of one other method, have different causes, so that the mean is closer to the truth than
     either. The estimate of the largest weight gives the other figures.
     """
     best = min(estimates, key=_limit_of)
     similar = [row for row in estimates if row.limit <= MIX_FACTOR * best.limit]
-    if len(similar) == 1 or not best.limit:
+    if len(similar) == 1:
         return best.estimate
-    precisions = np.array([row.limit**-2 for row in similar])
+    precisions = np.array([max(row.estimate.error, LEAST_ERROR) ** -2 for row in similar])
     weights = precisions / precisions.sum()
     shares = np.average([row.estimate.shares for row in similar], axis=0, weights=weights)
     squares = [np.square(weight * row.estimate.errors) for weight, row in zip(weights, similar, strict=True)]
@@ -209,7 +271,7 @@ def _doubted(estimate: SumEstimate, others: Sequence[SumEstimate], sizes: NDArra
     for other in others:
         if other is not estimate and other.shares is not None:
             distance = float(hellinger_distances(estimate.shares, other.shares, sizes).mean())
-            error = max(error, DOUBT_SHARE * distance)
+            error = max(error, DOUBT_SHARE * (distance - other.error))
     return _with_error(estimate, error)
 
 

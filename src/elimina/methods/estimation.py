@@ -29,7 +29,8 @@ class Method(NamedTuple):
 
     Attributes:
         run: Generator of its estimates.
-        trust: Rank among methods whose estimates contradict each other.
+        trust: Rank among methods whose estimates contradict each other; from ``RELIABLE_TRUST`` on, the method's own
+            errors are reliable.
         time_share: Share of the time, relative to the shares of the other methods that still run.
         is_exact: True if the method gives exact answers only.
     """
@@ -46,7 +47,7 @@ METHODS = (
     Method(propagate, 1, 0.2),
     Method(cutset_conditioning, 4, 0.2, is_exact=True),
     Method(generalised_belief_propagation, 2, 0.3),
-    Method(incremental_trees, 2, 0.4),
+    Method(incremental_trees, 3, 0.4),
     Method(importance_sampling, 3, 0.4),
     Method(block_gibbs, 3, 0.4),
 )
