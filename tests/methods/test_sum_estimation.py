@@ -17,8 +17,9 @@ from elimina import Interval, Model, Options, solve
 from elimina.methods.bound_optimisation import BoundOptimisation
 from elimina.methods.count_bounds import sum_of
 from elimina.methods.importance_sampling import importance_sampling
+from elimina.methods.join_graph_propagation import propagate
 from elimina.methods.sum_estimate import Limits, SumEstimate
-from elimina.methods.sum_estimation import SumEstimation, estimated_sum
+from elimina.methods.sum_estimation import SumEstimation, combined, estimated_sum, surest
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result
 from elimina.running.combination import combine
@@ -109,23 +110,34 @@ def summed(log_z: float, error: float, interval: tuple[float, float] | None = No
     return SumEstimate("m", log_z, error, interval=None if interval is None else Interval(*interval, LEVEL))
 
 
-def combined(graphs: SumEstimate, samples: SumEstimate) -> SumEstimate:
-    problem = prepare(Model.from_arrays([2], [((0,), [1, 3])], sense="probability"), "pr", {})
-    estimation = SumEstimation(problem, "pr", OPTIONS, MEMORY_BYTES)
-    estimation._of_graphs, estimation._of_samples = graphs, samples
-    return estimation._combined()
-
-
-def test_a_join_graph_outside_the_interval_of_samples_is_refuted():
+def test_an_estimate_outside_the_interval_of_samples_is_refuted():
     samples = summed(5.0, 1.2, (4.0, 30.0))
     assert combined(summed(3.9, 0.01), samples) is samples
     assert combined(summed(31.0, 0.01), samples) is samples
 
 
-def test_samples_confirm_a_join_graph_no_closer_than_their_own_error():
+def test_samples_confirm_an_estimate_no_closer_than_their_own_error():
     answer = combined(summed(6.0, 0.01), summed(5.0, 1.2, (4.0, 30.0)))
     assert (answer.log_z, answer.log_z_error) == (6.0, 1.2)
     assert combined(summed(9.0, 0.01), summed(5.0, 1.2, (4.0, 30.0))).log_z_error == pytest.approx(4.0 - 1.2)
+
+
+def test_an_error_is_at_least_the_distance_from_the_closest_other_method():
+    one, two, three = summed(5.0, 0.01), summed(5.3, 0.02), summed(9.0, 0.1)
+    assert surest([one, three], 0.0).log_z_error == pytest.approx(4.0)
+    chosen = surest([one, three, two], 0.0)
+    assert (chosen.log_z, chosen.log_z_error) == (5.3, pytest.approx(0.3))
+
+
+def test_an_error_that_allows_for_belief_propagation_is_unknown():
+    assert surest([summed(5.0, math.inf)], 5.0).log_z_error == math.inf
+    assert surest([summed(5.1, 0.2), summed(5.0, 1e-6)], 5.0).log_z_error == math.inf
+    assert surest([summed(5.1, 0.2), summed(6.0, 0.5)], 5.0).log_z == 6.0
+    assert surest([], 0.0) is None
+
+
+def test_an_exact_estimate_stands():
+    assert surest([summed(5.1, 0.2), summed(6.0, 0.0)], 6.0).log_z_error == 0
 
 
 def test_a_stated_error_grows_with_the_reach_of_the_interval():
@@ -202,10 +214,11 @@ def test_bounds_that_meet_are_the_answer():
     assert combine(known, Result("bounded", "count", None, 7, 9), 1) == Result("exact", "count", 7, 7, 7)
 
 
-def test_the_estimate_of_less_error_stands():
-    good, bad = (Result("estimated", "pr", log10_z=2.0 + e, error=e) for e in (0.1, 0.5))
-    for pair in ((good, bad), (bad, good)):
-        assert combine(*pair, 1).log10_z == 2.1
+def test_the_newer_estimate_stands():
+    """Its error may be larger, because it shows that the older one was too sure."""
+    sure, doubted = (Result("estimated", "pr", log10_z=2.0 + e, error=e) for e in (0.1, 0.5))
+    assert combine(sure, doubted, 1).log10_z == 2.5
+    assert combine(doubted, sure, 1).log10_z == 2.1
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -229,3 +242,15 @@ def test_a_sum_of_zero_is_proven(task):
     estimation = SumEstimation(prepare(model, task, {}), task, OPTIONS, MEMORY_BYTES)
     *_, answer = estimation.improve(time.monotonic() + 60)
     assert (answer.status, answer.value) == (("infeasible", 0.0) if task == "pr" else ("exact", 0))
+
+
+def test_propagation_on_colourings_does_not_claim_to_be_sure():
+    """Larger join graphs change the sum ever more: the first changes are far smaller than the error."""
+    problem = sum_of(prepare(spread(9, 3, 1, "colours"), "count", {}))
+    exact = solve(spread(9, 3, 1, "colours"), "pr").log_z
+    limits = Limits(time.monotonic() + 60, 1 << 18, 0)
+    first: float | None = None
+    for estimate in propagate(problem, OPTIONS, limits):
+        first = estimate.log_z if first is None else first
+        error = surest([estimate], first).log_z_error
+        assert error > abs(estimate.log_z - exact) / 4

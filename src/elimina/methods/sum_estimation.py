@@ -1,15 +1,24 @@
-"""Estimates of a sum: from samples with a confidence interval, or of a join graph if that is more certain."""
+"""Estimates of a sum: from samples with a confidence interval, or of another method if that is more certain.
+
+The other methods approximate the sum by clusters, regions or trees of bounded size, and cannot tell how far off they
+all are. So the error of each is at least its distance from the closest of the others, and unknown while its sum is
+still that of belief propagation.
+"""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from elimina.methods.count_bounds import integers_between, sum_of
+from elimina.methods.generalised_belief_propagation import generalised_belief_propagation
 from elimina.methods.importance_sampling import importance_sampling
+from elimina.methods.incremental_trees import incremental_trees
+from elimina.methods.join_graph_propagation import METHOD as JOIN_GRAPH
 from elimina.methods.join_graph_propagation import propagate
-from elimina.methods.sum_estimate import Limits, SumEstimate, log10_interval
+from elimina.methods.sum_estimate import EstimateMethod, Limits, SumEstimate, log10_interval
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem
 from elimina.problem.tasks import Task, described
@@ -17,14 +26,34 @@ from elimina.result import Result
 from elimina.running.bounded_results import sum_between
 from elimina.running.combination import NO_PLAN, within_bounds
 
-JOIN_GRAPH_TIME_SHARE = 0.25
-"""Share of the time for join graphs, which converge soon or seldom."""
+
+class SumMethod(NamedTuple):
+    """A method without samples, with its share of the time.
+
+    Attributes:
+        run: Generator of its estimates.
+        time_share: Share of the time of all estimates.
+    """
+
+    run: EstimateMethod
+    time_share: float
+
+
+SUM_METHODS = (
+    SumMethod(propagate, 0.15),
+    SumMethod(generalised_belief_propagation, 0.15),
+    SumMethod(incremental_trees, 0.2),
+)
+"""Methods without samples, in the order of their turns. They converge soon or seldom; samples get the remaining
+time."""
 
 EARLIER_CHANGE_SHARE = 0.5
-"""Share of the distance from the first join graph's estimate that counts as error: larger graphs may be as far off."""
+"""Share of the distance from belief propagation's sum that counts as error of a larger join graph, which may be as far
+off."""
 
 SURE_ERROR = 0.05
-"""Standard error of a natural logarithm up to which samples are not doubted: join graphs, even if surer, are biased."""
+"""Standard error of a natural logarithm up to which samples are not doubted: other methods, even if surer, are
+biased."""
 
 
 class SumEstimation:
@@ -45,10 +74,10 @@ class SumEstimation:
         if described(task).is_count:
             problem = sum_of(problem)
         self._limits = Limits(-math.inf, memory_bytes, options.seed)
-        self._graphs = propagate(problem, options, self._limits)
+        self._runs = [(method, method.run(problem, options, self._limits)) for method in SUM_METHODS]
         self._samples = importance_sampling(problem, options, self._limits)
         self._first_log_z: float | None = None
-        self._of_graphs: SumEstimate | None = None
+        self._latest: dict[SumMethod, SumEstimate] = {}
         self._of_samples: SumEstimate | None = None
         self.estimate: SumEstimate | None = None
 
@@ -63,59 +92,95 @@ class SumEstimation:
         Args:
             deadline: The time, by ``time.monotonic``.
         """
-        now = time.monotonic()
-        self._limits.deadline = now + JOIN_GRAPH_TIME_SHARE * (deadline - now)
-        for graph_estimate in self._graphs:
-            estimate = self._doubted(graph_estimate)
-            if estimate.log_z is not None and (
-                self._of_graphs is None or estimate.log_z_error <= self._of_graphs.log_z_error
-            ):
-                self._of_graphs = estimate
-                self.estimate = self._combined()
+        seconds = deadline - time.monotonic()
+        for method, run in self._runs:
+            self._limits.deadline = time.monotonic() + method.time_share * seconds
+            for estimate in run:
+                if estimate.log_z is None:
+                    break
+                # A larger approximation that changes the sum shows that smaller ones were too sure: the latest counts.
+                self._latest[method] = estimate
+                if self._first_log_z is None:
+                    self._first_log_z = estimate.log_z
+                self.estimate = self._chosen()
                 yield estimated_sum(self.estimate, self._task)
-            if self._limits.is_over or estimate.is_zero:
-                break
-        if self.estimate is not None and self.estimate.log_z_error == 0:
-            return
+                if self._limits.is_over or not estimate.log_z_error:
+                    break
+            if self.estimate is not None and not self.estimate.log_z_error:
+                return
         self._limits.deadline = deadline
         for estimate in self._samples:
             if estimate.log_z is not None:
                 self._of_samples = estimate
-                self.estimate = self._combined()
+                self.estimate = self._chosen()
                 yield estimated_sum(self.estimate, self._task)
             if self._limits.is_over:
                 break
 
-    def _doubted(self, estimate: SumEstimate) -> SumEstimate:
-        """Return a join graph's estimate with an error that allows for the change since the first one."""
-        if estimate.log_z is None or not estimate.log_z_error:
+    def _chosen(self) -> SumEstimate:
+        """Return the estimate of samples, or of the surest other method."""
+        assert self._first_log_z is not None or not self._latest
+        others = surest(list(self._latest.values()), self._first_log_z or 0.0)
+        chosen = combined(others, self._of_samples)
+        assert chosen is not None
+        return chosen
+
+
+def surest(estimates: Sequence[SumEstimate], first_log_z: float) -> SumEstimate | None:
+    """Return the estimate of the least error, which its distance from the others increases; None without any.
+
+    Args:
+        estimates: The latest estimate of each method without samples, those of better methods last.
+        first_log_z: Logarithm of the sum by belief propagation.
+    """
+    for estimate in estimates:
+        if not estimate.log_z_error:
             return estimate
-        if self._first_log_z is None:
-            self._first_log_z = estimate.log_z
-        change = EARLIER_CHANGE_SHARE * abs(estimate.log_z - self._first_log_z)
-        return estimate._replace(log_z_error=max(estimate.log_z_error, change))
+    doubted = [_doubted(estimate, estimates, first_log_z) for estimate in estimates]
+    return min(reversed(doubted), key=lambda estimate: estimate.log_z_error, default=None)
 
-    def _combined(self) -> SumEstimate:
-        """Return the surer estimate, of samples or of a join graph; its error grows if the other one contradicts it.
 
-        A join graph outside the samples' interval is refuted. One inside is as uncertain as the samples, which do not
-        confirm it any closer.
-        """
-        graphs, samples = self._of_graphs, self._of_samples
-        if samples is None or graphs is None or -math.inf in (samples.log_z, graphs.log_z):
-            combined = samples if graphs is None or (samples is not None and samples.is_zero) else graphs
-            assert combined is not None
-            return combined
-        assert graphs.log_z is not None
-        assert samples.log_z is not None
-        interval, difference = samples.interval, abs(graphs.log_z - samples.log_z)
-        if interval is not None and not interval.low <= graphs.log_z <= interval.high:
-            return samples
-        if samples.log_z_error <= max(SURE_ERROR, graphs.log_z_error):
-            doubt = 0.0 if samples.log_z_error <= SURE_ERROR else difference - graphs.log_z_error
-            return samples._replace(log_z_error=max(samples.log_z_error, doubt))
-        error = max(graphs.log_z_error, samples.log_z_error, difference - samples.log_z_error)
-        return graphs._replace(log_z_error=error, interval=interval, upper=samples.upper)
+def _doubted(estimate: SumEstimate, estimates: Sequence[SumEstimate], first_log_z: float) -> SumEstimate:
+    """Return an estimate with an error that is at least its distance from the closest estimate of another method.
+
+    The error is unknown if it allows for the sum of belief propagation, because that sum's error is unknown. A join
+    graph may be as far off as it is from belief propagation.
+    """
+    assert estimate.log_z is not None
+    change = abs(estimate.log_z - first_log_z)
+    if change <= estimate.log_z_error:
+        return estimate._replace(log_z_error=math.inf)
+    distances = [
+        abs(estimate.log_z - other.log_z) for other in estimates if other is not estimate and other.log_z is not None
+    ]
+    error = max(estimate.log_z_error, min(distances, default=0.0))
+    if estimate.method == JOIN_GRAPH:
+        error = max(error, EARLIER_CHANGE_SHARE * change)
+    return estimate._replace(log_z_error=error)
+
+
+def combined(others: SumEstimate | None, samples: SumEstimate | None) -> SumEstimate | None:
+    """Return the surer estimate, of samples or of another method; its error grows if the other one contradicts it.
+
+    An estimate outside the samples' interval is refuted. One inside is as uncertain as the samples, which do not
+    confirm it any closer.
+
+    Args:
+        others: Estimate of the surest method without samples; None: there is none.
+        samples: Estimate of samples; None: there is none.
+    """
+    if samples is None or others is None or -math.inf in (samples.log_z, others.log_z):
+        return samples if others is None or (samples is not None and samples.is_zero) else others
+    assert others.log_z is not None
+    assert samples.log_z is not None
+    interval, difference = samples.interval, abs(others.log_z - samples.log_z)
+    if interval is not None and not interval.low <= others.log_z <= interval.high:
+        return samples
+    if samples.log_z_error <= max(SURE_ERROR, others.log_z_error):
+        doubt = 0.0 if samples.log_z_error <= SURE_ERROR else difference - others.log_z_error
+        return samples._replace(log_z_error=max(samples.log_z_error, doubt))
+    error = max(others.log_z_error, samples.log_z_error, difference - samples.log_z_error)
+    return others._replace(log_z_error=error, interval=interval, upper=samples.upper)
 
 
 def estimated_sum(estimate: SumEstimate, task: Task) -> Result:

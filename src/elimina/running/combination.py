@@ -24,7 +24,7 @@ NO_PLAN: dict[str, Any] = {
 def combine(previous: Result | None, newer: Result, sign: int) -> Result:
     """Return the combination of two answers to one question.
 
-    Its statistics are those of the newer answer or, if both are estimates, of the estimate that is kept.
+    Its statistics are those of the newer answer.
 
     Args:
         previous: Result so far; None if there is none.
@@ -55,9 +55,12 @@ def combine(previous: Result | None, newer: Result, sign: int) -> Result:
 
 
 def _with_estimate(previous: Result, newer: Result, lower: float | None, upper: float | None) -> Result:
-    """Return the estimate with the smaller error, within the bounds; if the bounds meet, the proven result."""
+    """Return the newer estimate, within the bounds; if the bounds meet, the proven result.
+
+    Methods choose the newer one with the older one at hand: a larger error shows that the older one was too sure.
+    """
     estimates = [result for result in (newer, previous) if result.status == "estimated"]
-    best = min(estimates, key=_error_of)
+    best = estimates[0]
     if lower is not None and upper is not None:
         is_count = DESCRIPTIONS[best.task].is_count
         if is_count and lower == upper:
