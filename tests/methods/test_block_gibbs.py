@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 
 import numpy as np
@@ -253,3 +254,14 @@ def test_factors_have_positive_values_of_the_right_number() -> None:
         BlockGibbs(*scope, np.ones(4), np.array([0.5]), 1, 0, 4.0, 1.0)
     with pytest.raises(ValueError, match="has a table"):
         BlockGibbs(*scope, np.ones(4), np.ones(1), 1, 0, 1.0, 1.0)
+
+
+def test_chains_that_stay_in_their_modes_are_as_far_off_as_each_of_them():
+    """A mean over chains whose starts decide on their modes has the error of one chain."""
+    chains = np.array([[0.1, 0.9], [0.9, 0.1], [0.9, 0.1], [0.1, 0.9]])
+    spread = np.array([0.2])
+    stuck = method._Answer(chains, chains.mean(axis=0), spread, spread / math.sqrt(2))
+    assert stuck.is_stuck
+    assert stuck.estimate(None, math.inf).error == pytest.approx(0.4)
+    moving = stuck._replace(by_halves=spread)
+    assert moving.estimate(None, math.inf).error == pytest.approx(0.2)
