@@ -108,18 +108,19 @@ def belief_waves(problem: Problem, options: Options, limits: Limits) -> Iterator
     """
     if not options.may_use_gpu or table_bytes(problem) > limits.memory_bytes:
         return
-    sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
-    starts, members = problem.network[1:]
-    cells = np.multiply.reduceat(sizes[members].astype(np.float64), starts[:-1]) if len(members) else np.empty(0)
+    starts, members = problem.groups.scopes
+    axis_sizes = np.array(problem.model.sizes, dtype=np.float64)[members]
+    cells = np.multiply.reduceat(axis_sizes, starts[:-1]) if len(members) else np.empty(0)
     if not len(cells) or cells.max() > MAX_CELLS or np.diff(starts).max() > MAX_AXES:
         return
-    seconds = EXPECTED_WAVES * float(sizes[members].sum()) / CPU_CELLS_PER_SECOND
+    seconds = EXPECTED_WAVES * float(axis_sizes.sum()) / CPU_CELLS_PER_SECOND
     if not options.needs_gpu and not outlasts_gpu_start(seconds):
         return
     started = time.monotonic()
     backend = backend_of(options) if options.needs_gpu else find_cuda()
     if backend is None:
         return
+    sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
     factors = limits.factors_of(problem)
     if factors.log_scale == -math.inf:
         yield SumEstimate(METHOD, -math.inf, 0.0)
