@@ -159,7 +159,7 @@ def test_samples_stand_where_they_are_better():
 
 
 def test_a_reliable_error_stands_for_what_samples_cannot_tell():
-    """That of another method is then at least its distance from the reliable one."""
+    """The error of another method is then at least its distance from the reliable one."""
     rng = np.random.default_rng(15)
     far_off = 0
     for _ in range(50):

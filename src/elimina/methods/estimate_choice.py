@@ -115,7 +115,7 @@ def _is_surer(estimate: SumEstimate, sampled: SumEstimate) -> bool:
 
 
 def _sum_error(estimate: SumEstimate) -> float:
-    """Return the error of the sum's logarithm, which is at least the one that the marginals' errors cause.
+    """Return the error of the sum's logarithm: the stated one, or the one by the marginals' errors if that is larger.
 
     Free energies are stationary in the marginals, so errors of these change the logarithm by about their squares.
     """
@@ -186,8 +186,8 @@ def _hidden_error(
 ) -> float:
     """Return the error of an estimate that is closer to the truth than samples can measure.
 
-    It is the method's own error if that is reliable, and otherwise at least the distance from a method of which it is.
-    Without any, it is between the own error and the limit.
+    A reliable method's own error counts. The error of another one is at least its distance from the reliable method;
+    without such a method, it is between the own error and the limit.
 
     Args:
         candidate: The estimate.

@@ -48,8 +48,7 @@ SUM_METHODS = (
 time."""
 
 EARLIER_CHANGE_SHARE = 0.5
-"""Share of the distance from belief propagation's sum that counts as error of a larger join graph, which may be as far
-off."""
+"""Least error of a join graph's sum as a share of its distance from the sum of belief propagation."""
 
 SURE_ERROR = 0.05
 """Standard error of a natural logarithm up to which samples are not doubted: other methods, even if surer, are
@@ -98,7 +97,7 @@ class SumEstimation:
             for estimate in run:
                 if estimate.log_z is None:
                     break
-                # A larger approximation that changes the sum shows that smaller ones were too sure: the latest counts.
+                # The latest estimate counts: if a larger approximation changes the sum, smaller ones were too sure.
                 self._latest[method] = estimate
                 if self._first_log_z is None:
                     self._first_log_z = estimate.log_z
