@@ -1,8 +1,8 @@
 """Estimates of a sum: from samples with a confidence interval, or of another method if that is more certain.
 
 The other methods approximate the sum by clusters, regions or trees of bounded size, and cannot tell how far off they
-all are. So the error of each is at least its distance from the closest of the others, and unknown while its sum is
-still that of belief propagation.
+all are. So the error of each is at least its distance from the closest of the others. It is unknown if its sum is still
+that of belief propagation, and no other method has measured an error.
 """
 
 from __future__ import annotations
@@ -142,16 +142,15 @@ def surest(estimates: Sequence[SumEstimate], first_log_z: float) -> SumEstimate 
 def _doubted(estimate: SumEstimate, estimates: Sequence[SumEstimate], first_log_z: float) -> SumEstimate:
     """Return an estimate with an error that is at least its distance from the closest estimate of another method.
 
-    The error is unknown if it allows for the sum of belief propagation, because that sum's error is unknown. A join
-    graph may be as far off as it is from belief propagation.
+    An error that allows for the sum of belief propagation is unknown, as that sum's error is, unless another method has
+    an error. A join graph may be as far off as it is from belief propagation.
     """
     assert estimate.log_z is not None
+    others = [other for other in estimates if other is not estimate]
     change = abs(estimate.log_z - first_log_z)
-    if change <= estimate.log_z_error:
+    if change <= estimate.log_z_error and all(other.log_z_error == math.inf for other in others):
         return estimate._replace(log_z_error=math.inf)
-    distances = [
-        abs(estimate.log_z - other.log_z) for other in estimates if other is not estimate and other.log_z is not None
-    ]
+    distances = [abs(estimate.log_z - other.log_z) for other in others if other.log_z is not None]
     error = max(estimate.log_z_error, min(distances, default=0.0))
     if estimate.method == JOIN_GRAPH:
         error = max(error, EARLIER_CHANGE_SHARE * change)
