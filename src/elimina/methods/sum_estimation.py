@@ -142,8 +142,8 @@ def surest(estimates: Sequence[SumEstimate], first_log_z: float) -> SumEstimate 
 def _doubted(estimate: SumEstimate, estimates: Sequence[SumEstimate], first_log_z: float) -> SumEstimate:
     """Return an estimate with an error that is at least its distance from the closest estimate of another method.
 
-    An error that allows for the sum of belief propagation is unknown, as that sum's error is, unless another method has
-    an error. A join graph may be as far off as it is from belief propagation.
+    The error of belief propagation's sum is unknown. An error that allows for this sum is unknown, too, if no other
+    method has an error. A join graph may be as far off as it is from belief propagation.
     """
     assert estimate.log_z is not None
     others = [other for other in estimates if other is not estimate]
