@@ -10,7 +10,7 @@
 namespace elimina::consistency {
 
 // The least cost with each count: the free variables with the least differences take their counted value, and all
-// others their other one. A difference is the cost of the counted value minus that of the other.
+// others take their other value. A difference is the cost of the counted value minus the cost of the other value.
 class Tally {
  public:
   void start(const Function& f) {

@@ -207,7 +207,7 @@ class EdgeFinding final : public Propagator {
     }
   }
 
-  // True if all energies stay within 64 bits; the capacity counts as no more than all demands.
+  // True if all energies stay within 64 bits. A capacity above the sum of all demands counts as this sum.
   bool is_small(const Domains& d) {
     constexpr __int128 kMost = __int128{1} << 60;
     __int128 demand = 0;

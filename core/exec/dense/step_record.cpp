@@ -7,7 +7,7 @@ namespace elimina {
 namespace {
 
 constexpr i64 kShortestLo = 32;    // with fewer fast cells, another axis becomes fast
-constexpr i64 kLongestLo = 16384;  // as in the planner's tiles
+constexpr i64 kLongestLo = 16384;  // largest number of fast cells, as in the planner's tiles
 constexpr i64 kShortestMid = 16;
 
 }  // namespace

@@ -126,8 +126,8 @@ def searched_optimum(
 
     Args:
         problem: Problem of the task ``mpe``.
-        options: Options. ``ibound`` is that of the only round; with ``auto`` or None, it rises. The device makes the
-            messages.
+        options: Options. If ``ibound`` is a number, there is one round with this i-bound; with ``auto`` or None,
+            i-bounds rise. The device makes the messages.
         limits: Limits of the search.
         tried: Answer of an earlier strategy.
         listener: Called now and then with the result so far.
