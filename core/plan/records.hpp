@@ -49,7 +49,7 @@ class Recorder : public RecordWriter {
   std::vector<i64> shape_, strides_;  // axes of the last measured table
   std::span<const int> read_scope_;   // scope of the table that was selected last
   const i64* read_strides_ = nullptr;
-  std::vector<i64> stride_;  // of the selected table's variables (`marks_`), if many
+  std::vector<i64> stride_;  // strides of the selected table's variables (`marks_`), if there are many
   Marks marks_;
 };
 

@@ -52,8 +52,8 @@ class ThresholdSearch:
         costs = [self._costs(table) for table in problem.tables]
         self._highest = [values[-1] for values in costs]
         self._levels = self._levels_of(costs)
-        # The optimum is one of the levels from `_first` to `_last`; behind the last level, `_last` means that no
-        # assignment is known yet.
+        # The optimum is one of the levels from `_first` to `_last`. While `_last` is the number of levels, no
+        # assignment is known.
         self._first, self._last = 0, len(self._levels)
         self._undecided: dict[int, float] = {}
 

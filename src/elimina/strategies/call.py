@@ -103,7 +103,7 @@ class Call(Clock):
         self._bounding_stop = Stop()
         self._queued: Bounds | None = None
         self._reported_ends: tuple[float | None, float | None] = None, None
-        self._thread: Thread | None = None  # while the work runs
+        self._thread: Thread | None = None  # set while the work runs
         self._is_raised = self._is_ended = self._is_forgotten = False
         self._ending = Lock()
 
@@ -342,7 +342,7 @@ class Call(Clock):
         except Stopped:
             return
         except MemoryError:
-            pass  # nor would there be memory for them at the end of the call
+            pass  # at the end of the call, there would be no memory for first bounds, either
         finally:
             obey(None)
         # The work may have provided other first bounds in the meantime.
