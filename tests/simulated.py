@@ -36,8 +36,8 @@ class SimulatedCuda:
     count = 1
     multiprocessors = 4
 
-    def __init__(self, number=0):
-        self.number = number
+    def __init__(self, number=0, threads=1):
+        self.number, self.threads = number, threads or 1
 
     machine = property(lambda self: cuda_machine())
 

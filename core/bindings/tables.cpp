@@ -313,7 +313,7 @@ void join(const TableList& self, const std::string& sense, const std::string& ru
   unlocked([&] {
     return encode(self.tables, sense_of(sense), rule_of(rule), limit,
                   {member_starts, members, starts, scope, sizes, strides, offsets}, numbers, type,
-                  static_cast<char*>(arena.data()), block);
+                  static_cast<char*>(arena.data()), block, 1);
   });
 }
 
@@ -326,8 +326,8 @@ struct EncodedFactors {
 EncodedFactors encode_factors(const TableList& self, const std::string& sense, const std::string& rule, i64 limit,
                               Words<const i64> member_starts, Words<const int> members, Words<const i64> starts,
                               Words<const int> scopes, Words<const i64> sizes, Words<const i64> strides,
-                              Words<const i64> offsets, std::optional<Words<const i64>> numbers, Arena arena,
-                              i64 block) {
+                              Words<const i64> offsets, std::optional<Words<const i64>> numbers, Arena arena, i64 block,
+                              int threads) {
   const Number type = number_of(arena);
   const FactorArrays factors{span_of(member_starts), span_of(members), span_of(starts), span_of(scopes),
                              span_of(sizes),         span_of(strides), span_of(offsets)};
@@ -337,7 +337,7 @@ EncodedFactors encode_factors(const TableList& self, const std::string& sense, c
   const std::span<const i64> wanted = numbers ? span_of(*numbers) : std::span<const i64>(all);
   Written written = unlocked([&] {
     return encode(self.tables, sense_of(sense), rule_of(rule), limit, factors, wanted, type,
-                  static_cast<char*>(arena.data()), block);
+                  static_cast<char*>(arena.data()), block, threads);
   });
   const std::size_t count = written.exponents.size();
   return {array_of(std::move(written.ranges), std::array<std::size_t, 2>{count, 2}),
@@ -402,10 +402,10 @@ void bind_tables(nb::module_& m) {
            "Write all tables to an arena as one factor over a scope that contains theirs, the last variable "
            "fastest: see `encode`.")
       .def("encode", &encode_factors, "sense"_a, "rule"_a, "limit"_a, "member_starts"_a, "members"_a, "starts"_a,
-           "scopes"_a, "sizes"_a, "strides"_a, "offsets"_a, "numbers"_a.none(), "arena"_a, "block"_a,
+           "scopes"_a, "sizes"_a, "strides"_a, "offsets"_a, "numbers"_a.none(), "arena"_a, "block"_a, "threads"_a,
            "Write factors to an arena: those with these numbers; None: all. `rule`: `support`, `distances` (of "
            "integers up to `limit`), `costs`, `logs` or `products`; `block`: largest number of cells that are "
-           "encoded at a time. Return figures for `products`.");
+           "encoded at a time by a thread. Return figures for `products`.");
 }
 
 }  // namespace elimina::tables

@@ -67,7 +67,7 @@ void CaseNetwork::encode(const tables::Tables& tables, tables::Sense sense, tabl
                                      own_sizes, made.strides, made.offsets};
   const std::span<const i64> numbers(starts.data(), count);
   const auto written = tables::encode(tables, sense, rule, 0, factors, numbers, tables::Number::f64,
-                                      reinterpret_cast<char*>(arena_.data()), kBlock);
+                                      reinterpret_cast<char*>(arena_.data()), kBlock, 1);
   exponent_ = std::accumulate(written.exponents.begin(), written.exponents.end(), i64(0));
   usable_ = std::find(written.exact.begin(), written.exact.end(), 0) == written.exact.end();
   made.least.assign(count, 0);

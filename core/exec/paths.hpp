@@ -65,6 +65,9 @@ namespace elimina {
   path(rows_to_dense, "rows-to-dense")                       \
   path(rows_long_keys, "rows-long-keys")                     \
   path(rows_decode, "rows-decode")                           \
+  /* tables on their way into an arena (core/tables) */      \
+  path(encode_large, "encode-large")                         \
+  path(encode_groups, "encode-groups")                       \
   /* runs that Python divides */                             \
   path(slices, "slices")                                     \
   path(filtered_slices, "filtered-slices")                   \

@@ -44,7 +44,7 @@ struct Copies {
     std::iota(numbers.begin(), numbers.end(), 0);
     const tables::FactorArrays factors{numbers, members, starts, variables, sizes, strides, offsets};
     encode(tables, sense, tables::Rule::distances, kForbidden, factors, {numbers.data(), members.size()}, number,
-           arena.data(), kBlock);
+           arena.data(), kBlock, 1);
     return arena;
   }
 };

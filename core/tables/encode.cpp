@@ -3,6 +3,8 @@
 #include <cfloat>
 #include <cmath>
 
+#include "exec/paths.hpp"
+#include "exec/share.hpp"
 #include "stop.hpp"
 
 namespace elimina::tables {
@@ -13,6 +15,10 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 // Number of cells between two checks for a stop request, about a millisecond of work, and number of cells that take as
 // long as the set-up of a factor's table.
 constexpr i64 kLookCells = 1 << 20, kFactorCells = 256;
+
+// Least number of cells that several threads encode: some tenths of a millisecond of work, far more than waking them up
+// takes; and number of cells of small factors that a thread takes at a time.
+constexpr i64 kSharedCells = 1 << 18, kGroupCells = 1 << 14;
 
 // The library's logarithm of 0 is slow, and most values of some networks are 0.
 double log_of(double value) { return value == 0 ? -kInfinity : std::log(value); }
@@ -38,16 +44,12 @@ struct Member {
   std::vector<std::pair<i64, i64>> cells;
 };
 
-class Encoder {
+// The order in which a factor's cells are visited, and the places of its cells and its tables' in that order.
+class FactorWalk {
  public:
-  Encoder(const Tables& tables, Sense sense, Rule rule, i64 limit, const FactorArrays& factors, Number type,
-          char* arena, i64 block)
-      : tables_(tables), sense_(sense), rule_(rule), limit_(limit), factors_(factors), type_(type), arena_(arena),
-        block_(block) {
-    if (rule != Rule::products && rule != Rule::support) tables.ends(sense);
-  }
+  FactorWalk(const Tables& tables, const FactorArrays& factors) : tables_(tables), factors_(factors) {}
 
-  void write(i64 factor, Written& written) {
+  void begin(i64 factor) {
     const i64 start = factors_.starts[factor], axes = factors_.starts[factor + 1] - start;
     const auto scope = factors_.scopes.subspan(start, axes);
     const auto sizes = factors_.sizes.subspan(start, axes), strides = factors_.strides.subspan(start, axes);
@@ -55,27 +57,30 @@ class Encoder {
     const auto numbers = factors_.members.subspan(first, factors_.member_starts[factor + 1] - first);
     order(scope, sizes, strides, numbers);
     out_count_ = join_digits(strides, out_.data());
-    at_ = factors_.offsets[factor];
+    offset_ = factors_.offsets[factor];
     members_.resize(numbers.size());
     for (std::size_t m = 0; m < members_.size(); ++m) begin(members_[m], numbers[m], scope);
-    if (rule_ == Rule::products) {
-      write_product(written);
-    } else if (rule_ == Rule::logs || (rule_ == Rule::distances && (type_ == Number::f32 || type_ == Number::f64))) {
-      write_sums<double>([](double a, double b) { return a + b; });
-    } else if (rule_ == Rule::distances) {
-      write_sums<i64>([limit = limit_](i64 a, i64 b) { return std::min(a + b, limit); });
-    } else if (rule_ == Rule::costs) {
-      if (type_ == Number::f32 || type_ == Number::f64)
-        write_sums<double>([](double a, double b) { return std::max(a, b); });
-      else write_sums<i64>([](i64 a, i64 b) { return std::max(a, b); });
-    } else {
-      write_sums<i64>([](i64 a, i64 b) { return a & b; });
-    }
+  }
+
+  const std::vector<Member>& members() const { return members_; }
+  std::span<const Axis> out() const { return {out_.data(), std::size_t(out_count_)}; }
+  i64 offset() const { return offset_; }
+
+  // Visits boxes with at most `block` cells, in the order of the cells: visit(start, cells).
+  template <class Visit>
+  void each_block(i64 block, Visit visit) const {
+    i64 cells = 1;
+    for (const i64 size : sizes_) cells *= size;
+    if (cells <= block) return visit(i64{0}, cells);
+    int digit = int(sizes_.size()) - 1;
+    i64 inner = 1;
+    while (inner * sizes_[digit] <= block) inner *= sizes_[digit--];
+    const i64 whole = inner * sizes_[digit], step = block / inner * inner;
+    for (i64 start = 0; start < cells; start += whole)
+      for (i64 at = 0; at < whole; at += step) visit(start + at, std::min(step, whole - at));
   }
 
  private:
-  std::span<const Axis> out() const { return {out_.data(), std::size_t(out_count_)}; }
-
   // Chooses the order in which a factor's cells are visited.
   // If neighbouring cells differ by one axis in the table and by another axis in the arena, a few states of the first
   // axis are taken at a time, for all states of the other: whole cache lines are read and written.
@@ -168,6 +173,65 @@ class Encoder {
     member.count = join_digits(strides, member.axes.data());
   }
 
+  const Tables& tables_;
+  const FactorArrays& factors_;
+  std::vector<Digit> digits_;   // none: the axes in the order of the scope
+  std::span<const i64> sizes_;  // sizes of the digits
+  std::vector<i64> digit_sizes_, digit_strides_;
+  std::array<Axis, kMostAxes> out_;
+  int out_count_ = 0;
+  i64 offset_ = 0;
+  std::vector<Member> members_;
+  std::vector<i64> strides_;
+};
+
+// The largest and the smallest positive value; 0 and infinity if there is none.
+struct Positive {
+  double high = 0, low = kInfinity;
+};
+
+// A block of a factor's cells, for products with an exponent of its own.
+struct Box {
+  i64 start, count, exponent = 0;
+  Positive ends = {};
+  bool exact = true;  // true if all positive products are normal numbers
+};
+
+// Encodes boxes of factors, in buffers of its own.
+class Encoder {
+ public:
+  Encoder(const Tables& tables, Sense sense, Rule rule, i64 limit, Number type, char* arena)
+      : tables_(tables), sense_(sense), rule_(rule), limit_(limit), type_(type), arena_(arena) {}
+
+  void write(const FactorWalk& factor_walk, Box& box) {
+    walk_ = &factor_walk;
+    look(box.count);
+    if (rule_ == Rule::products) {
+      write_product(box);
+    } else if (rule_ == Rule::logs || (rule_ == Rule::distances && (type_ == Number::f32 || type_ == Number::f64))) {
+      write_sums<double>(box, [](double a, double b) { return a + b; });
+    } else if (rule_ == Rule::distances) {
+      write_sums<i64>(box, [limit = limit_](i64 a, i64 b) { return std::min(a + b, limit); });
+    } else if (rule_ == Rule::costs) {
+      if (type_ == Number::f32 || type_ == Number::f64)
+        write_sums<double>(box, [](double a, double b) { return std::max(a, b); });
+      else write_sums<i64>(box, [](i64 a, i64 b) { return std::max(a, b); });
+    } else {
+      write_sums<i64>(box, [](i64 a, i64 b) { return a & b; });
+    }
+  }
+
+  // Divides the products of a written box by another power of two.
+  void scale_to(const FactorWalk& factor_walk, Box& box, i64 exponent) {
+    walk_ = &factor_walk;
+    look(box.count);
+    total_.resize(box.count);
+    fetch(box.start, box.count, total_.data());
+    multiply(total_, box.ends, int(std::max<i64>(box.exponent - exponent, -4000)));
+    box.exact &= store_product(box);
+  }
+
+ private:
   // Reads a block of a member's original numbers into a buffer.
   template <class T>
   void read(const Member& member, i64 start, i64 count, std::vector<T>& buffer) {
@@ -302,22 +366,16 @@ class Encoder {
   }
 
   template <class T, class Combine>
-  void write_sums(Combine combine) {
-    each_block([&](i64 start, i64 count) {
-      std::vector<T>&sum = total<T>(), &other = factor_buffer<T>();
-      convert(members_[0], start, count, sum);
-      for (std::size_t m = 1; m < members_.size(); ++m) {
-        convert(members_[m], start, count, other);
-        for (i64 i = 0; i < count; ++i) sum[i] = combine(sum[i], other[i]);
-      }
-      store(start, count, sum);
-    });
+  void write_sums(const Box& box, Combine combine) {
+    const std::vector<Member>& members = walk_->members();
+    std::vector<T>&sum = total<T>(), &other = factor_buffer<T>();
+    convert(members[0], box.start, box.count, sum);
+    for (std::size_t m = 1; m < members.size(); ++m) {
+      convert(members[m], box.start, box.count, other);
+      for (i64 i = 0; i < box.count; ++i) sum[i] = combine(sum[i], other[i]);
+    }
+    store(box.start, box.count, sum);
   }
-
-  // The largest and the smallest positive value; 0 and infinity if there is none.
-  struct Positive {
-    double high = 0, low = kInfinity;
-  };
 
   static void widen(double value, double& high, double& low) {
     const double finite = value > 0 ? value : kInfinity;
@@ -360,58 +418,29 @@ class Encoder {
     return exponent;
   }
 
-  // A block of a factor's cells, with an exponent of its own.
-  struct Box {
-    i64 start, count, exponent = 0;
-    Positive ends = {};
-  };
-
-  void write_product(Written& written) {
-    bool exact = true;
-    std::vector<Box>& boxes = boxes_;
-    boxes.clear();
-    each_block([&](i64 start, i64 count) {
-      Box box{start, count};
-      read(members_[0], start, count, total_);
+  void write_product(Box& box) {
+    const std::vector<Member>& members = walk_->members();
+    const auto [start, count] = std::pair(box.start, box.count);
+    read(members[0], start, count, total_);
+    box.ends = positive(total_);
+    box.exponent = scale(total_, box.ends);
+    box.exact &= !(box.ends.low < DBL_MIN);
+    for (std::size_t m = 1; m < members.size(); ++m) {
+      read(members[m], start, count, factor_);
+      Positive factor_ends = positive(factor_);
+      box.exponent += scale(factor_, factor_ends);
+      // No product is below the product of the smallest values, so most blocks need no look at each cell.
+      if (box.ends.low * factor_ends.low < DBL_MIN) {
+        read(members[m], start, count, reals_);
+        for (i64 i = 0; i < count; ++i)
+          box.exact &= !(total_[i] > 0 && reals_[i] > 0 && total_[i] * factor_[i] < DBL_MIN);
+      }
+      for (i64 i = 0; i < count; ++i) total_[i] *= factor_[i];
       box.ends = positive(total_);
-      box.exponent = scale(total_, box.ends);
-      exact &= !(box.ends.low < DBL_MIN);
-      for (std::size_t m = 1; m < members_.size(); ++m) {
-        read(members_[m], start, count, factor_);
-        Positive factor_ends = positive(factor_);
-        box.exponent += scale(factor_, factor_ends);
-        // No product is below the product of the smallest values, so most blocks need no look at each cell.
-        if (box.ends.low * factor_ends.low < DBL_MIN) {
-          read(members_[m], start, count, reals_);
-          for (i64 i = 0; i < count; ++i)
-            exact &= !(total_[i] > 0 && reals_[i] > 0 && total_[i] * factor_[i] < DBL_MIN);
-        }
-        for (i64 i = 0; i < count; ++i) total_[i] *= factor_[i];
-        box.ends = positive(total_);
-        box.exponent += scale(total_, box.ends);
-        exact &= !(box.ends.low < DBL_MIN);
-      }
-      exact &= store_product(box);
-      boxes.push_back(box);
-    });
-    i64 exponent = std::numeric_limits<i64>::min();
-    for (const Box& box : boxes)
-      if (box.ends.high > 0) exponent = std::max(exponent, box.exponent);
-    if (exponent == std::numeric_limits<i64>::min()) exponent = 0;
-    Positive ends;
-    for (Box& box : boxes) {
-      if (box.ends.high > 0 && box.exponent != exponent) {
-        total_.resize(box.count);
-        fetch(box.start, box.count, total_.data());
-        multiply(total_, box.ends, int(std::max<i64>(box.exponent - exponent, -4000)));
-        exact &= store_product(box);
-      }
-      ends = {std::max(ends.high, box.ends.high), std::min(ends.low, box.ends.low)};
+      box.exponent += scale(total_, box.ends);
+      box.exact &= !(box.ends.low < DBL_MIN);
     }
-    written.ranges.push_back(ends.high);
-    written.ranges.push_back(ends.high > 0 ? ends.low : 0);
-    written.exponents.push_back(exponent);
-    written.exact.push_back(exact);
+    box.exact &= store_product(box);
   }
 
   // Stores the products of a box, and sets its range to that of the stored numbers; returns true if all positive
@@ -432,34 +461,13 @@ class Encoder {
     return is_normal;
   }
 
-  // Visits boxes with at most `block_` cells, in the order of the factor's cells.
-  template <class Visit>
-  void each_block(Visit visit) {
-    i64 cells = 1;
-    for (const i64 size : sizes_) cells *= size;
-    if (cells <= block_) {
-      look(cells);
-      visit(i64{0}, cells);
-      return;
-    }
-    int digit = int(sizes_.size()) - 1;
-    i64 inner = 1;
-    while (inner * sizes_[digit] <= block_) inner *= sizes_[digit--];
-    const i64 whole = inner * sizes_[digit], step = block_ / inner * inner;
-    for (i64 start = 0; start < cells; start += whole)
-      for (i64 at = 0; at < whole; at += step) {
-        const i64 count = std::min(step, whole - at);
-        look(count);
-        visit(start + at, count);
-      }
-  }
-
   // Called before work on this number of cells of all members; checks for a stop request now and then.
   void look(i64 cells) {
-    unseen_ += (kFactorCells + cells) * i64(members_.size());
+    unseen_ += (kFactorCells + cells) * i64(walk_->members().size());
     if (unseen_ < kLookCells) return;
+    // After a stop request, each later box throws, too.
+    caller_.check();
     unseen_ = 0;
-    check_stop();
   }
 
   // Calls act with a number of the products' type.
@@ -484,9 +492,9 @@ class Encoder {
   template <class T>
   void store(i64 start, i64 count, const std::vector<T>& values) {
     of_type([&]<class To>(To) {
-      To* arena = reinterpret_cast<To*>(arena_) + at_;
+      To* arena = reinterpret_cast<To*>(arena_) + walk_->offset();
       const T* from = values.data();
-      walk(out(), start, count, [&](i64 offset, i64 cells, i64 stride) {
+      walk(walk_->out(), start, count, [&](i64 offset, i64 cells, i64 stride) {
         To* to = arena + offset;
         // A constant stride lets the compiler use vectors.
         if (stride == 1) {
@@ -501,8 +509,8 @@ class Encoder {
 
   void fetch(i64 start, i64 count, double* to) {
     of_type([&]<class From>(From) {
-      const char* arena = arena_ + at_ * i64{sizeof(From)};
-      walk(out(), start, count, [&](i64 offset, i64 cells, i64 stride) {
+      const char* arena = arena_ + walk_->offset() * i64{sizeof(From)};
+      walk(walk_->out(), start, count, [&](i64 offset, i64 cells, i64 stride) {
         convert_run<From>(arena + offset * i64{sizeof(From)}, cells, stride * i64{sizeof(From)}, to);
         to += cells;
       });
@@ -510,35 +518,108 @@ class Encoder {
   }
 
   const Tables& tables_;
-  Sense sense_;
-  Rule rule_;
-  i64 limit_;
-  const FactorArrays& factors_;
-  Number type_;
-  char* arena_;
-  i64 block_;
+  const Sense sense_;
+  const Rule rule_;
+  const i64 limit_;
+  const Number type_;
+  char* const arena_;
+  const Patience caller_ = patience;
 
-  std::vector<Digit> digits_;   // none: the axes in the order of the scope
-  std::span<const i64> sizes_;  // sizes of the digits
-  std::vector<i64> digit_sizes_, digit_strides_;
-  std::array<Axis, kMostAxes> out_;
-  int out_count_ = 0;
-  i64 at_ = 0;
+  const FactorWalk* walk_ = nullptr;
   i64 unseen_ = 0;  // number of cells since the last check for a stop request
-  std::vector<Member> members_;
-  std::vector<i64> strides_;
-  std::vector<Box> boxes_;
   std::vector<double> total_, factor_, reals_;
   std::vector<i64> counts_, shares_, integers_;
 };
 
+// The work of one thread.
+struct Worker {
+  FactorWalk walk;
+  Encoder encoder;
+  std::vector<Box> boxes;
+};
+
+// Number of cells that its tables are read for, with the set-up.
+i64 work_of(const FactorArrays& factors, i64 factor) {
+  i64 cells = 1;
+  for (i64 axis = factors.starts[factor]; axis < factors.starts[factor + 1]; ++axis) cells *= factors.sizes[axis];
+  return (kFactorCells + cells) * (factors.member_starts[factor + 1] - factors.member_starts[factor]);
+}
+
+// Writes a factor by all of these workers, in the same boxes whatever their number.
+void write_factor(std::span<Worker> workers, i64 factor, i64 block, Box* whole) {
+  Worker& own = workers.front();
+  const int threads = int(workers.size());
+  std::vector<Box>& boxes = own.boxes;
+  own.walk.begin(factor);
+  boxes.clear();
+  own.walk.each_block(block, [&](i64 start, i64 count) { boxes.push_back({start, count}); });
+  share(threads, 0, i64(boxes.size()),
+        [&](i64 box, int thread) { workers[std::size_t(thread)].encoder.write(own.walk, boxes[std::size_t(box)]); });
+  if (!whole) return;
+  i64 exponent = std::numeric_limits<i64>::min();
+  for (const Box& box : boxes)
+    if (box.ends.high > 0) exponent = std::max(exponent, box.exponent);
+  if (exponent == std::numeric_limits<i64>::min()) exponent = 0;
+  share(threads, 0, i64(boxes.size()), [&](i64 number, int thread) {
+    Box& box = boxes[std::size_t(number)];
+    if (box.ends.high > 0 && box.exponent != exponent)
+      workers[std::size_t(thread)].encoder.scale_to(own.walk, box, exponent);
+  });
+  *whole = {0, 0, exponent};
+  for (const Box& box : boxes) {
+    whole->ends = {std::max(whole->ends.high, box.ends.high), std::min(whole->ends.low, box.ends.low)};
+    whole->exact &= box.exact;
+  }
+}
+
 }  // namespace
 
 Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const FactorArrays& factors,
-               std::span<const i64> numbers, Number type, char* arena, i64 block) {
-  Encoder encoder(tables, sense, rule, limit, factors, type, arena, block);
+               std::span<const i64> numbers, Number type, char* arena, i64 block, int threads) {
+  if (rule != Rule::products && rule != Rule::support) tables.ends(sense);
+  std::vector<Worker> workers;
+  workers.reserve(std::size_t(threads));
+  for (int thread = 0; thread < threads; ++thread)
+    workers.push_back({{tables, factors}, {tables, sense, rule, limit, type, arena}, {}});
+  const std::span all(workers);
+  std::vector<Box> wholes(rule == Rule::products ? numbers.size() : 0);
+  const auto write = [&](std::span<Worker> of_factor, std::size_t at) {
+    write_factor(of_factor, numbers[at], block, wholes.empty() ? nullptr : &wholes[at]);
+  };
+  // A large factor's boxes are shared, and groups of small factors between two large ones.
+  std::vector<std::size_t> groups;
+  i64 work = 0, group_work = 0;
+  const auto write_groups = [&](std::size_t end) {
+    groups.push_back(end);
+    const bool is_shared = work >= kSharedCells;
+    if (is_shared) count_path(Path::encode_groups);
+    share(is_shared ? threads : 1, 0, i64(groups.size()) - 1, [&](i64 group, int thread) {
+      for (std::size_t at = groups[std::size_t(group)]; at < groups[std::size_t(group) + 1]; ++at)
+        write(all.subspan(std::size_t(thread), 1), at);
+    });
+    groups.clear();
+    work = group_work = 0;
+  };
+  for (std::size_t at = 0; at < numbers.size(); ++at) {
+    const i64 factor_work = threads == 1 ? 0 : work_of(factors, numbers[at]);
+    if (factor_work >= kSharedCells) {
+      write_groups(at);
+      count_path(Path::encode_large);
+      write(all, at);
+      continue;
+    }
+    if (groups.empty() || group_work >= kGroupCells) groups.push_back(at), group_work = 0;
+    work += factor_work;
+    group_work += factor_work;
+  }
+  write_groups(numbers.size());
   Written written;
-  for (const i64 number : numbers) encoder.write(number, written);
+  for (const Box& whole : wholes) {
+    written.ranges.push_back(whole.ends.high);
+    written.ranges.push_back(whole.ends.high > 0 ? whole.ends.low : 0);
+    written.exponents.push_back(whole.exponent);
+    written.exact.push_back(whole.exact);
+  }
   return written;
 }
 

@@ -29,8 +29,8 @@ struct Written {
 };
 
 // Writes the factors with these numbers. `limit`: cap of integer distances, and integer cost of forbidden cells;
-// `block`: largest number of cells that are encoded at a time.
+// `block`: largest number of cells that a thread encodes at a time. The numbers written do not depend on `threads`.
 Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const FactorArrays& factors,
-               std::span<const i64> numbers, Number type, char* arena, i64 block);
+               std::span<const i64> numbers, Number type, char* arena, i64 block, int threads);
 
 }  // namespace elimina::tables

@@ -118,6 +118,18 @@ SCENARIOS: dict[str, Scenario] = {
         {**DENSE, "threads": 2},
         lambda seed: _tables(seed, [16] * 5, _band(5, 5), "min-cost", "small"),
     ),
+    "threads that encode a table": (
+        "encode-large",
+        "pr",
+        {**DENSE, "threads": 2},
+        lambda seed: _tables(seed, [700, 2, 400], [[0, 1, 2], [2]]),
+    ),
+    "threads that encode many tables": (
+        "encode-groups",
+        "mpe",
+        {**DENSE, "threads": 2},
+        lambda seed: _tables(seed, [50] * 110, [[v, v + 1] for v in range(109)], "min-cost", "small"),
+    ),
     "wide outputs": (
         "vector-tile-past-caches",
         "mpe",

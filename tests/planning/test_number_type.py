@@ -112,7 +112,7 @@ def test_a_plan_that_only_compares_is_not_worth_a_solution(monkeypatch, gpu):
     monkeypatch.setattr(planner, "incumbent_cost", sought.append)
     simulate(monkeypatch, 1 << 34)
     if not gpu:
-        monkeypatch.setattr(plan_choice, "find_cuda", lambda: None)
+        monkeypatch.setattr(plan_choice, "find_cuda", lambda threads: None)
     plan = calls.plan(model, order=range(100))
     assert plan.device == ("cuda" if gpu else "cpu")
     assert len(sought) == (0 if gpu else 1)

@@ -276,7 +276,7 @@ def test_tables_beyond_any_machine_are_not_divided():
 class SeenCuda:
     """A GPU that plans see, and that runs nothing."""
 
-    name, machine = "cuda", cuda_machine()
+    name, machine, threads = "cuda", cuda_machine(), 1
 
     def __init__(self, memory):
         self._memory = memory

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from elimina._core import Stop, Stopped, obey
 from elimina.errors import InputError
 from elimina.model import table as table_module
 from elimina.model.model import Model
@@ -19,8 +20,9 @@ from elimina.model.variable import Variable
 from elimina.planning.machine import cpu_machine
 from elimina.planning.planner import Elimination, make_plan
 from elimina.problem.preparation import allowed_ranges, prepare
-from elimina.running.encoding import encode
+from elimina.running.encoding import Encoder, encode
 from tests import calls
+from tests.paths import counted_paths
 from tests.random_models import KINDS, models
 from tests.reference import brute
 from tests.reference import encode as plain
@@ -104,6 +106,83 @@ def test_large_tables_are_written_whole_in_any_order_of_their_axes(sense, sizes)
         problem = prepare(Model.from_arrays(sizes, tables, sense=sense), "mpe" if sense == "min-cost" else "pr", {})
         plan = make_plan(Elimination(problem, order.tolist(), cpu_machine(1), 1 << 40))
         np.testing.assert_array_equal(encode(problem, plan).arena, plain.encode(problem, plan).arena)
+
+
+ENCODINGS = [
+    ("min-cost", int, "mpe", "int16"),
+    ("min-cost", int, "mpe", "int64"),
+    ("max-cost", int, "mpe", "float64"),
+    ("min-cost", float, "mpe", "float32"),
+    ("max-cost", float, "bottleneck", None),
+    ("min-cost", int, "bottleneck", None),
+    ("min-cost", float, "count", None),
+    ("probability", float, "mpe", None),
+    ("probability", float, "pr", "float64"),
+    ("probability", float, "pr", "float32"),
+    ("probability", int, "pr", None),
+]
+"""Sense, kind of numbers, task and dtype: each rule of encoding, and each number type of an arena."""
+
+
+def _numbers(rng, sense, kind, shape):
+    if sense == "probability":
+        # Boxes of a factor differ in their exponents.
+        values = rng.random(shape) * 10.0 ** rng.integers(-120, 1, (shape[0], *[1] * (len(shape) - 1)))
+        return rng.integers(0, 9, shape) if kind is int else np.where(values < 1e-100, 0, values)
+    values = rng.integers(0, 9, shape) if kind is int else rng.random(shape)
+    return values if kind is int else np.where(values < 0.1, math.inf if sense == "min-cost" else -math.inf, values)
+
+
+@pytest.mark.parametrize(("sense", "kind", "task", "dtype"), ENCODINGS)
+@pytest.mark.parametrize("path", ["encode-large", "encode-groups"])
+def test_any_number_of_threads_writes_the_same_bits(sense, kind, task, dtype, path):
+    """A large factor between small ones is shared by boxes, and small ones are shared where they are many."""
+    rng = np.random.default_rng([run_seed(), len(path)])
+    if path == "encode-large":
+        sizes = [70, 3, 64, 25]
+        scopes = [(1, 3), (2, 0, 1, 3), (0,), (3, 2), (0, 1, 2, 3)]
+    else:
+        sizes = [40] * 200
+        scopes = [(v, v + 1) if v % 3 else (v + 1, v) for v in range(199)] + [(v,) for v in range(0, 200, 7)]
+    tables = [(scope, _numbers(rng, sense, kind, [sizes[v] for v in scope])) for scope in scopes]
+    problem = prepare(Model.from_arrays(sizes, tables, sense=sense), task, {})
+    for order in (range(len(sizes)), rng.permutation(len(sizes)).tolist()):
+        plan = make_plan(Elimination(problem, list(order), cpu_machine(1), 1 << 40, dtype))
+        one = Encoder(problem, plan)
+        for threads in (2, 4):
+            with counted_paths() as counts:
+                several = Encoder(problem, plan, threads=threads)
+            assert counts[path]
+            assert several.arena.tobytes() == one.arena.tobytes()
+            figures, expected = several.encoded(problem), one.encoded(problem)
+            assert figures.constants == expected.constants
+            assert (figures.impossible, figures.exact) == (expected.impossible, expected.exact)
+            np.testing.assert_array_equal(figures.ranges, expected.ranges)
+
+
+def test_threads_encode_sparse_tables_to_the_same_bits():
+    rng = np.random.default_rng(run_seed())
+    sizes = [80, 60, 70]
+    rows = np.unique(rng.integers(0, sizes, (5000, 3)), axis=0)
+    listed = Table([0, 1, 2], rng.integers(1, 9, len(rows)), sizes=sizes, rows=rows, default=3)
+    tables = [listed, Table([2, 0], rng.integers(0, 9, (70, 80)))]
+    problem, plan = planned(Model([Variable(f"x{v}", size) for v, size in enumerate(sizes)], tables), "mpe", [1, 2, 0])
+    one, four = Encoder(problem, plan), Encoder(problem, plan, threads=4)
+    assert one.arena.tobytes() == four.arena.tobytes()
+
+
+def test_threads_that_encode_obey_a_stop_request():
+    sizes = [512, 512, 64]
+    model = Model.from_arrays(sizes, [((0, 1, 2), np.ones(sizes))], sense="probability")
+    problem, plan = planned(model, "pr", [0, 1, 2])
+    stop = Stop()
+    stop.request()
+    obey(stop)
+    try:
+        with pytest.raises(Stopped):
+            Encoder(problem, plan, threads=2)
+    finally:
+        obey(None)
 
 
 @pytest.mark.parametrize(("block", "exact"), [(1, True), (3, False)])

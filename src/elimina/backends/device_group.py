@@ -32,6 +32,11 @@ class DeviceGroup:
         """One of the devices as the planner sees it."""
         return self.members[0].machine
 
+    @property
+    def threads(self) -> int:
+        """Number of CPU threads for the host's share of the work."""
+        return self.members[0].threads
+
     def memory(self) -> int:
         """Return the bytes that a program may take at present on each of the devices."""
         return min(member.memory() for member in self.members)

@@ -206,6 +206,11 @@ class Backend(Protocol):
         """The device as the planner sees it."""
         ...
 
+    @property
+    def threads(self) -> int:
+        """Number of CPU threads for the host's share of the work, such as encoding."""
+        ...
+
     def memory(self) -> int:
         """Return the bytes available to a program at present."""
         ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from concurrent.futures import ThreadPoolExecutor
 
 from elimina.backends.cpu import CpuBackend
@@ -32,31 +33,31 @@ def get_backend(device: str, threads: int | None = None) -> Backend:
     from elimina.backends.cuda.backend import CudaBackend
 
     if len(numbers) == 1:
-        return CudaBackend(numbers[0])
+        return CudaBackend(numbers[0], threads)
     # Contexts of several GPUs are made at the same time.
     with ThreadPoolExecutor(len(numbers)) as pool:
-        return DeviceGroup(list(pool.map(CudaBackend, numbers)))
+        return DeviceGroup(list(pool.map(CudaBackend, numbers, itertools.repeat(threads))))
 
 
-def find_cuda() -> Backend | None:
-    """Return the backend of the first GPU; None if it cannot be used here."""
+def find_cuda(threads: int | None) -> Backend | None:
+    """Return the backend of the first GPU, with this number of CPU threads; None if it cannot be used here."""
     if not is_cupy_installed():
         return None
     try:
-        return get_backend("cuda")
+        return get_backend("cuda", threads)
     except DeviceError:
         return None
 
 
 def with_other_gpus(backend: Backend, min_bytes: int) -> Backend:
     """Return a backend of the first GPU and of all others with ``min_bytes`` free; if there are none, the given one."""
-    others = map(_gpu_or_none, range(1, gpu_count(backend)))
+    others = (_gpu_or_none(number, backend.threads) for number in range(1, gpu_count(backend)))
     roomy = [gpu for gpu in others if gpu and gpu.memory() >= min_bytes]
     return DeviceGroup([backend, *roomy]) if roomy else backend
 
 
-def _gpu_or_none(number: int) -> Backend | None:
+def _gpu_or_none(number: int, threads: int) -> Backend | None:
     try:
-        return get_backend(f"cuda:{number}")
+        return get_backend(f"cuda:{number}", threads)
     except DeviceError:
         return None

@@ -117,7 +117,7 @@ def _optimum(model: Model, order: Sequence[int], backend: Backend) -> Result | N
     plan = kept_plan(Elimination(prepared, [v for v in order if v in free], backend.machine, MAX_BYTES, is_hasty=True))
     if plan.peak_bytes > NOTICEABLE and plan.peak_bytes > backend.memory():
         return None
-    encoded = encode(prepared, plan)
+    encoded = encode(prepared, plan, threads=backend.threads)
     run = run_once(backend, pack(plan, len(model.variables)), encoded.arena)
     total = decode_value(prepared, plan, encoded, roots(plan, run))
     if total is None or model.is_beyond_bound(total):

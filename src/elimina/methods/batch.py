@@ -330,7 +330,7 @@ class Batch:
         first = self._plan_on(backend, probe)
         expected = first.plan.seconds / _CASE_MULTIPLE * count / threads
         if self._options.chooses_device and outlasts_gpu_start(expected):
-            cuda = find_cuda()
+            cuda = find_cuda(self._options.threads)
             if cuda is not None:
                 backend, first = cuda, self._plan_on(cuda, probe)
                 cells = cuda.machine.cell_seconds(first.plan.seconds, len(first.plan.steps))

@@ -117,7 +117,7 @@ def belief_waves(problem: Problem, options: Options, limits: Limits) -> Iterator
     if not options.needs_gpu and not outlasts_gpu_start(seconds):
         return
     started = time.monotonic()
-    backend = backend_of(options) if options.needs_gpu else find_cuda()
+    backend = backend_of(options) if options.needs_gpu else find_cuda(options.threads)
     if backend is None:
         return
     sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)

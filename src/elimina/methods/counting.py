@@ -73,7 +73,7 @@ def _fits_long_integers(execution: Execution, bits: float) -> bool:
 def _long_count(execution: Execution, clock: dict[str, float]) -> Result:
     started = time.perf_counter()
     plan, problem = execution.plan, execution.problem
-    encoded = Encoder(problem, plan).encoded(problem)
+    encoded = Encoder(problem, plan, threads=execution.backend.threads).encoded(problem)
     ready = time.perf_counter()
     clock["encode"] = ready - started
     if encoded.impossible:

@@ -60,6 +60,7 @@ def factors_of(problem: Problem) -> FactorList:
         None,
         values,
         tables.BLOCK_CELLS,
+        1,
     )
     constants = np.array([float(problem.tables[c].values) for c in problem.constants])
     peaks, is_complete = encoded.ranges[:, 0], bool(encoded.exact.all())

@@ -328,7 +328,7 @@ def run_mini_buckets(
     check_fits(plan)
     count_path("weighted-mini-buckets" if SEMIRINGS[plan.semiring].is_weighted else "mini-buckets")
     started = time.perf_counter()
-    encoded = encode(problem, plan)
+    encoded = encode(problem, plan, threads=execution.backend.threads)
     guide = pseudo_tree_tables(plan, problem.model.sizes)
     add_seconds(clock, "encode", time.perf_counter() - started)
     heuristic = Heuristic(problem, plan, encoded, guide, np.zeros(0, dtype=plan.dtype), math.inf)

@@ -140,7 +140,7 @@ def _exact_proposal(execution: Execution) -> Proposal:
     problem, plan = execution.problem, execution.plan
     guide = pseudo_tree_tables(plan, problem.model.sizes)
     for semiring in dict.fromkeys((plan.semiring, "log-sum-exp")):
-        encoded = encode(problem, plan, semiring)
+        encoded = encode(problem, plan, semiring, execution.backend.threads)
         if encoded.impossible:
             raise ImpossibleEvidenceError(_ZERO_SUM)
         session = execution.backend.open(execution.program(semiring), encoded.arena)

@@ -103,7 +103,7 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
         return None
     if problem.model.is_integer and cost_bound(problem) > MAX_COST_SUM:
         return None
-    backend = CpuBackend(execution.backend.threads if isinstance(execution.backend, CpuBackend) else None)
+    backend = CpuBackend(execution.backend.threads)
     memory = plan.memory_limit if plan.on_host else backend.memory()
     order = (*plan.order, *slicing.variables)
     options = Options("cpu", memory, order, threads=backend.threads)
@@ -152,7 +152,7 @@ def _bounding_plan(
 def _costs(original: ShiftedProblem, plan: Plan, slicing: Slicing, backend: CpuBackend) -> NDArray[Any] | None:
     """Return the bounds of all slices by one run; None if they exceed the integers."""
     problem = original.moved
-    encoded = encode(problem, plan)
+    encoded = encode(problem, plan, threads=backend.threads)
     is_integer = problem.model.is_integer
     dtype = np.dtype(np.int64 if is_integer else np.float64)
     worst = np.iinfo(np.int64).max if is_integer else math.inf

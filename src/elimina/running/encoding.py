@@ -72,6 +72,7 @@ class Encoder:
         plan: Plan with the places of the factors.
         semiring: Semiring of the encoding, if it is not the plan's; over the same dtype and layout.
         whole: The problem of all slices, if ``problem`` is a slice.
+        threads: Number of threads that write large factors, or many; the numbers do not depend on it.
 
     Attributes:
         arena: The first ``plan.factor_cells`` elements.
@@ -80,7 +81,16 @@ class Encoder:
         InputError: Costs are so large that they or their sum may leave the plan's dtype.
     """
 
-    def __init__(self, problem: Problem, plan: Plan, semiring: str | None = None, whole: Problem | None = None) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        plan: Plan,
+        semiring: str | None = None,
+        whole: Problem | None = None,
+        *,
+        threads: int = 1,
+    ) -> None:
+        self._threads = threads
         self._sense = problem.model.sense
         self._ring = SEMIRINGS[semiring or plan.semiring]
         self._rule = self._ring.encoding
@@ -112,14 +122,12 @@ class Encoder:
 
     def _write(self, numbers: NDArray[np.int64] | None) -> tuple[Array, Array, Array]:
         if not self._lists:
-            encoded = write_factors(
-                self._listed, self._sense, self._rule, self._limit, self._factors, self.arena, numbers
-            )
+            encoded = self._write_dense(numbers)
             return encoded.ranges, encoded.exponents, encoded.exact
         chosen = np.arange(len(self._factors)) if numbers is None else numbers
         is_listed = np.isin(chosen, list(self._lists))
         dense = chosen[~is_listed]
-        encoded = write_factors(self._listed, self._sense, self._rule, self._limit, self._factors, self.arena, dense)
+        encoded = self._write_dense(dense)
         ranges, exponents, exact = (
             np.zeros((len(chosen), 2)),
             np.zeros(len(chosen), np.int64),
@@ -131,6 +139,11 @@ class Encoder:
         for position in np.flatnonzero(is_listed).tolist():
             ranges[position], exponents[position], exact[position] = self._write_list(int(chosen[position]))
         return ranges, exponents, exact
+
+    def _write_dense(self, numbers: NDArray[np.int64] | None) -> EncodedFactors:
+        return write_factors(
+            self._listed, self._sense, self._rule, self._limit, self._factors, self.arena, numbers, self._threads
+        )
 
     def _write_list(self, number: int) -> tuple[Array, int, bool]:
         """Write a listed factor; return the same as ``write_factors`` for one factor."""
@@ -183,6 +196,7 @@ def write_factors(
     factors: Factors,
     arena: Array,
     numbers: NDArray[np.int64] | None = None,
+    threads: int = 1,
 ) -> EncodedFactors:
     """Write factors into an arena.
 
@@ -194,6 +208,7 @@ def write_factors(
         factors: Places of the factors.
         arena: Arena to write to.
         numbers: Numbers of the factors to write; None: all.
+        threads: Number of threads.
 
     Returns:
         Figures of the written factors, for ``products``.
@@ -212,6 +227,7 @@ def write_factors(
         numbers,
         arena,
         tables_of_models.BLOCK_CELLS,
+        threads,
     )
 
 
@@ -220,13 +236,19 @@ def _lists(factors: Sequence[FactorLayout]) -> dict[int, FactorLayout]:
     return {number: factor for number, factor in enumerate(factors) if factor.tuples is not None}
 
 
-def encode(problem: Problem, plan: Plan, semiring: str | None = None) -> Encoded:
+def encode(problem: Problem, plan: Plan, semiring: str | None = None, threads: int = 1) -> Encoded:
     """Return a problem's factors, encoded for the plan's semiring or for another one over the same dtype and layout.
+
+    Args:
+        problem: Problem to encode.
+        plan: Plan with the places of the factors.
+        semiring: Semiring of the encoding; None: the plan's.
+        threads: See ``Encoder``.
 
     Raises:
         InputError: Costs are so large that they or their sum may leave the plan's dtype.
     """
-    return Encoder(problem, plan, semiring).encoded(problem)
+    return Encoder(problem, plan, semiring, threads=threads).encoded(problem)
 
 
 class CostDistances(NamedTuple):

@@ -42,7 +42,7 @@ def plan_within(
     """
     backend: Backend = CpuBackend(options.threads)
     if options.may_use_gpu and (options.needs_gpu or outlasts_gpu_start(seconds)):
-        backend = backend_of(options) if options.needs_gpu else find_cuda() or backend
+        backend = backend_of(options) if options.needs_gpu else find_cuda(options.threads) or backend
     machine, memory = limits_of(backend, options)
     memory = int(min(memory, max_bytes, host_memory(options)))
     ibound = "auto" if options.ibound is None else options.ibound

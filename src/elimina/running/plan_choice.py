@@ -61,7 +61,7 @@ def plan_problem(
     is_hasty = options.chooses_device and (is_small or is_cupy_installed())
     plan = _plan_for(backend, problem, order, options, refinements, is_hasty, runs == 1)
     if options.chooses_device and (not plan.fits or outlasts_gpu_start(plan.seconds)):
-        cuda = find_cuda()
+        cuda = find_cuda(options.threads)
         if cuda is not None:
             on_cuda = _plan_for(cuda, problem, order, options, refinements)
             if on_cuda.fits and (on_cuda.seconds < plan.seconds or not plan.fits):

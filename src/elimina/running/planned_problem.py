@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from elimina.backends.cpu import CpuBackend
 from elimina.backends.protocols import Backend
 from elimina.planning.plan import Plan
 from elimina.problem.preparation import Problem
@@ -42,6 +41,7 @@ class PlanRecipe(NamedTuple):
 
 def recipe_of(planned: PlannedProblem) -> PlanRecipe:
     """Return the data that a plan was made from."""
-    plan, backend = planned.plan, planned.backend
-    threads = backend.threads if isinstance(backend, CpuBackend) else 1
-    return PlanRecipe(plan.device, threads, plan.memory_limit, plan.order, plan.form.variables, plan.whole.order)
+    plan = planned.plan
+    return PlanRecipe(
+        plan.device, planned.backend.threads, plan.memory_limit, plan.order, plan.form.variables, plan.whole.order
+    )

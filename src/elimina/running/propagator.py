@@ -68,7 +68,7 @@ class Propagator:
         problem, self._plan = planned.problem, planned.plan
         self._ring = SEMIRINGS[semiring]
         self._sign, self._zero = -self._ring.sign, self._ring.zero
-        self._encoded = encode(problem, self._plan, semiring)
+        self._encoded = encode(problem, self._plan, semiring, planned.backend.threads)
         self._scales = Scales(self._plan)
         self._ranges = self._encoded.ranges.copy()
         self._variables = problem.model.variables

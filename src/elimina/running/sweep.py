@@ -271,7 +271,7 @@ class _DeviceSlices:
             self._problem = restrict(self._whole, dict.fromkeys(self._variables, 0))
         self._tables = list(self._problem.tables) if self._variables else []
         self._touched = _dependent_parts(self._whole, plan, self._variables)
-        self._encoder = Encoder(self._problem, plan, semiring, self._whole)
+        self._encoder = Encoder(self._problem, plan, semiring, self._whole, threads=execution.backend.threads)
         self.rows = [0, 0]
         self.clock: dict[str, float] = {}
         self._record_seconds("encode", time.perf_counter() - started)

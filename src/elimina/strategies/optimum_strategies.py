@@ -193,7 +193,7 @@ def clusters(facts: Facts, row: Row) -> Strategy | Attempt:
     options, seconds = facts.options, row.budget(facts)
     if not outlasts_gpu_start(seconds):
         return Attempt()
-    backend = backend_of(options) if options.needs_gpu else find_cuda()
+    backend = backend_of(options) if options.needs_gpu else find_cuda(options.threads)
     if backend is None:
         return Attempt()
     device = cast("CudaBackend", devices_of(backend)[0])

@@ -27,7 +27,7 @@ from elimina.option_names import option
 from elimina.planning.machine import Machine, cuda_machine
 from elimina.planning.program import Program, library_steps
 from elimina.problem.semirings import SEMIRINGS
-from elimina.system import cached_property, processors, start_thread
+from elimina.system import available_threads, cached_property, processors, start_thread
 
 RESERVED_BYTES = 512 << 20
 """Device bytes reserved for the driver, the kernels and other programs."""
@@ -52,6 +52,7 @@ class CudaDevice:
 
     Args:
         device: The device's number.
+        threads: Number of CPU threads; None for as many as the process may use.
 
     Attributes:
         keeps_memory: True while successive programs reuse the memory of earlier ones.
@@ -60,7 +61,8 @@ class CudaDevice:
         DeviceError: CuPy is missing or too old, the driver is missing or too old, or there is no such device.
     """
 
-    def __init__(self, device: int = 0) -> None:
+    def __init__(self, device: int = 0, threads: int | None = None) -> None:
+        self._asked_threads = threads
         cupy = self.cupy = import_cupy(device)
         runtime = cupy.cuda.runtime
         try:
@@ -100,6 +102,11 @@ class CudaDevice:
     def name(self) -> str:
         """``cuda`` and the device's own name."""
         return self._name
+
+    @property
+    def threads(self) -> int:
+        """Number of CPU threads for the host's share of the work."""
+        return self._asked_threads or available_threads()
 
     @property
     def machine(self) -> Machine:
