@@ -371,8 +371,7 @@ def _from_arrow(frame: Any, model: Model, indices: bool, ignore_extra: bool) -> 
 
 def _arrow_cases(table: Any, columns: Mapping[int, int], model: Model, arrow: Any) -> Cases:
     encoded = [_arrow_codes(model.variables[v], table.column(column), arrow) for column, v in columns.items()]
-    values = np.stack(encoded, axis=1) if encoded else np.empty((len(table), 0), dtype=np.int32)
-    return Cases(tuple(columns.values()), values)
+    return Cases(tuple(columns.values()), _side_by_side(encoded, len(table)))
 
 
 def labels_of(cases: Any) -> Any:
@@ -408,8 +407,14 @@ def _from_columns(named: Mapping[Any, Any], model: Model, indices: bool, ignore_
     lengths = {len(codes) for codes in encoded}
     if len(lengths) > 1:
         raise InputError(f"the columns' lengths differ: {', '.join(map(str, sorted(lengths)))}")
-    values = np.stack(encoded, axis=1) if encoded else np.empty((0, 0), dtype=np.int32)
-    return Cases(tuple(columns.values()), values)
+    return Cases(tuple(columns.values()), _side_by_side(encoded, 0))
+
+
+def _side_by_side(columns: Sequence[Codes], count: int) -> Codes:
+    """Return columns of codes as one array, a single column without a copy; ``count``: rows if there are none."""
+    if len(columns) == 1:
+        return columns[0][:, None]
+    return np.stack(columns, axis=1) if columns else np.empty((count, 0), dtype=np.int32)
 
 
 def _from_array(array: NDArray[Any], model: Model, indices: bool) -> Cases:
@@ -434,6 +439,8 @@ def _column_codes(variable: Variable, column: Any, indices: bool) -> Codes:
     values = column if isinstance(column, np.ndarray) else np.fromiter(column, dtype=object, count=len(column))
     if values.ndim != 1:
         raise InputError(f"the column {variable.name!r} has the shape {values.shape}; a column has one dimension")
+    if not indices and np.ma.getmask(values) is np.ma.nomask and _are_numbers(variable, values):
+        return np.ma.getdata(values).astype(np.int32)
     observed = np.flatnonzero(~np.ma.getmaskarray(values))
     observed_cells = np.ma.getdata(values)[observed]
     codes = np.full(len(values), UNOBSERVED, dtype=np.int32)
@@ -460,7 +467,7 @@ def _checked_indices(variable: Variable, values: NDArray[Any], rows: NDArray[np.
 
 
 def _known_codes(variable: Variable, values: NDArray[Any], rows: NDArray[np.intp]) -> Codes:
-    if variable.states is None and values.dtype.kind in "iu" and (values >= 0).all() and (values < variable.size).all():
+    if _are_numbers(variable, values):
         return values.astype(np.int32)
     if values.dtype.kind != "O":
         distinct, inverse = np.unique(values, return_inverse=True)
@@ -487,6 +494,13 @@ def _known_codes(variable: Variable, values: NDArray[Any], rows: NDArray[np.intp
             yield code_of_cell[key]
 
     return np.fromiter(codes(), dtype=np.int32, count=len(values))
+
+
+def _are_numbers(variable: Variable, values: NDArray[Any]) -> bool:
+    """Return whether all cells are numbers of states of a variable whose states have no other names."""
+    if variable.states is not None or values.dtype.kind not in "iu":
+        return False
+    return not len(values) or bool(values.min() >= 0 and values.max() < variable.size)
 
 
 def _checked(variable: Variable, value: Any, row: int) -> int:

@@ -245,7 +245,9 @@ def named(variables: Iterable[Variable], indices: Iterable[int]) -> dict[str, St
 
 def state_array(variable: Variable, indices: NDArray[np.integer[Any]]) -> NDArray[Any]:
     """Return the states of many indices, as an array of int64 or bool, or of objects."""
-    states = variable.all_states
+    if variable.states is None:
+        return indices.astype(np.int64)
+    states = variable.states
     kinds = {type(state) for state in states}
     dtype = {frozenset({int}): np.int64, frozenset({bool}): np.bool_}.get(frozenset(kinds), object)
     table: NDArray[Any]
