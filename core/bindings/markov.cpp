@@ -86,6 +86,22 @@ void backward(const Chain& chain, Matrix<const double> table, Words<const int> r
   run([&](Poll poll) { chain.backward(steps, first, messages.data(), filtered.data(), scales.data(), threads, poll); });
 }
 
+void smooth(const Chain& chain, Matrix<const double> table, Words<const int> rows, Words<const i64> starts,
+            Matrix<double> messages, Matrix<double> ratios, Matrix<double> filtered, Words<double> totals,
+            Words<double> scales, Words<unsigned char> underflows, int threads) {
+  const Steps steps = steps_of(table, rows, starts, chain.states());
+  check_rows(messages, steps.sequences(), chain.states());
+  check_rows(ratios, steps.sequences(), chain.states());
+  check_rows(filtered, i64(rows.size()), chain.states());
+  check_size(totals.size(), i64(rows.size()));
+  check_size(scales.size(), i64(rows.size()));
+  check_size(underflows.size(), steps.sequences());
+  run([&](Poll poll) {
+    chain.smooth(steps, messages.data(), ratios.data(), filtered.data(), totals.data(), scales.data(),
+                 underflows.data(), threads, poll);
+  });
+}
+
 void best_path(const BestPath& chain, Matrix<const double> table, Words<const int> rows, Words<const i64> starts,
                Words<const double> start, Words<int> states, Words<double> scores, i64 cells, int threads) {
   const Steps steps = steps_of(table, rows, starts, chain.states());
@@ -113,7 +129,10 @@ void bind_markov(nb::module_& m) {
       .def("backward", &backward, "table"_a, "rows"_a, "starts"_a, "first"_a, "messages"_a, "filtered"_a, "scales"_a,
            "threads"_a,
            "Smooth the filtered distributions in place. `messages` is replaced by the messages for the step "
-           "before each sequence.");
+           "before each sequence.")
+      .def("smooth", &smooth, "table"_a, "rows"_a, "starts"_a, "messages"_a, "ratios"_a, "filtered"_a, "totals"_a,
+           "scales"_a, "underflows"_a, "threads"_a,
+           "Run both passes over whole sequences: `messages` are those of `forward`, `ratios` those of `backward`.");
   nb::class_<BestPath>(m, "BestPath", "Most probable states of sequences of a Markov chain with observations.")
       .def(
           "__init__",

@@ -16,6 +16,7 @@ namespace {
 
 // Registers of AVX2; GCC keeps wider vectors in memory.
 typedef double Vector __attribute__((vector_size(32), aligned(8), may_alias));
+typedef long long Numbers __attribute__((vector_size(32)));
 constexpr i64 kWidth = 4;
 constexpr int kMaxLanes = 2 * kWidth;
 static_assert(Panels::kColumns == 2 * kWidth);
@@ -35,8 +36,36 @@ constexpr double kMixing = 1e-150;
 
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
+#define ELIMINA_INLINE inline __attribute__((always_inline))
+
 inline const Vector& at(const double* from) { return *reinterpret_cast<const Vector*>(from); }
 inline Vector& at(double* to) { return *reinterpret_cast<Vector*>(to); }
+
+// Transposes the square whose rows are these vectors.
+ELIMINA_INLINE void transpose(Vector& a, Vector& b, Vector& c, Vector& d) {
+  const Vector p = __builtin_shufflevector(a, b, 0, 4, 2, 6), q = __builtin_shufflevector(a, b, 1, 5, 3, 7),
+               r = __builtin_shufflevector(c, d, 0, 4, 2, 6), s = __builtin_shufflevector(c, d, 1, 5, 3, 7);
+  a = __builtin_shufflevector(p, r, 0, 1, 4, 5);
+  b = __builtin_shufflevector(q, s, 0, 1, 4, 5);
+  c = __builtin_shufflevector(p, r, 2, 3, 6, 7);
+  d = __builtin_shufflevector(q, s, 2, 3, 6, 7);
+}
+
+// Reads rows of numbers, one for each lane: act(j, low, high) gets the numbers j of all lanes.
+template <class Act>
+ELIMINA_INLINE void read_rows(const double* const* rows, i64 states, const Act& act) {
+  i64 j = 0;
+  for (; j + kWidth <= states; j += kWidth) {
+    Vector a = at(rows[0] + j), b = at(rows[1] + j), c = at(rows[2] + j), d = at(rows[3] + j);
+    Vector e = at(rows[4] + j), f = at(rows[5] + j), g = at(rows[6] + j), h = at(rows[7] + j);
+    transpose(a, b, c, d);
+    transpose(e, f, g, h);
+    act(j, a, e), act(j + 1, b, f), act(j + 2, c, g), act(j + 3, d, h);
+  }
+  for (; j < states; ++j)
+    act(j, Vector{rows[0][j], rows[1][j], rows[2][j], rows[3][j]},
+        Vector{rows[4][j], rows[5][j], rows[6][j], rows[7][j]});
+}
 
 // y[j] = sum of x[i] * matrix[i][j]. One sequence: a panel's columns are the lanes of vectors.
 ELIMINA_FUSED_VERSIONS void multiply_one(const double* panels, i64 states, i64 padded, const double* x, double* y) {
@@ -126,6 +155,81 @@ ELIMINA_VERSIONS void maximise_all(const double* panels, i64 states, const doubl
   }
 }
 
+// y[j] = y[j] * row[j] for each lane; `totals` gets the sums.
+ELIMINA_FUSED_VERSIONS void weight_all(const double* const* rows, i64 states, double* y, double* totals) {
+  Vector low_total{}, high_total{};
+  read_rows(rows, states, [&](i64 j, const Vector& low, const Vector& high) {
+    double* to = y + j * kMaxLanes;
+    low_total += at(to) *= low;
+    high_total += at(to + kWidth) *= high;
+  });
+  at(totals) = low_total, at(totals + kWidth) = high_total;
+}
+
+// y[j] = y[j] + row[j] for each lane.
+ELIMINA_VERSIONS void add_all(const double* const* rows, i64 states, double* y) {
+  read_rows(rows, states, [&](i64 j, const Vector& low, const Vector& high) {
+    double* to = y + j * kMaxLanes;
+    at(to) += low;
+    at(to + kWidth) += high;
+  });
+}
+
+// Writes the numbers of each lane into a row.
+ELIMINA_VERSIONS void write_rows(const double* y, i64 states, double* const* rows) {
+  i64 j = 0;
+  for (; j + kWidth <= states; j += kWidth)
+    for (int half = 0; half < kMaxLanes; half += kWidth) {
+      const double* from = y + j * kMaxLanes + half;
+      Vector a = at(from), b = at(from + kMaxLanes), c = at(from + 2 * kMaxLanes), d = at(from + 3 * kMaxLanes);
+      transpose(a, b, c, d);
+      at(rows[half] + j) = a, at(rows[half + 1] + j) = b, at(rows[half + 2] + j) = c, at(rows[half + 3] + j) = d;
+    }
+  for (; j < states; ++j)
+    for (int lane = 0; lane < kMaxLanes; ++lane) rows[lane][j] = y[j * kMaxLanes + lane];
+}
+
+// z[j] = row[j] * x[j] for each lane; `totals` gets the sums.
+ELIMINA_FUSED_VERSIONS void product_all(const double* const* rows, i64 states, const double* x, double* z,
+                                        double* totals) {
+  Vector low_total{}, high_total{};
+  read_rows(rows, states, [&](i64 j, const Vector& low, const Vector& high) {
+    low_total += at(z + j * kMaxLanes) = low * at(x + j * kMaxLanes);
+    high_total += at(z + j * kMaxLanes + kWidth) = high * at(x + j * kMaxLanes + kWidth);
+  });
+  at(totals) = low_total, at(totals + kWidth) = high_total;
+}
+
+// `totals` gets the sums of y[j] for each lane.
+ELIMINA_VERSIONS void sum_all(const double* y, i64 states, double* totals) {
+  Vector low{}, high{};
+  for (i64 j = 0; j < states; ++j) low += at(y + j * kMaxLanes), high += at(y + j * kMaxLanes + kWidth);
+  at(totals) = low, at(totals + kWidth) = high;
+}
+
+// y[j] = y[j] * factor for each lane.
+ELIMINA_VERSIONS void multiply_by_all(const double* factors, i64 states, double* y) {
+  const Vector low = at(factors), high = at(factors + kWidth);
+  for (i64 j = 0; j < states; ++j) at(y + j * kMaxLanes) *= low, at(y + j * kMaxLanes + kWidth) *= high;
+}
+
+// The largest sum of message and move for each lane, and the first state with it; each lane has a row of moves.
+ELIMINA_VERSIONS void best_all(const double* const* moves, i64 states, const double* message, double* highest,
+                               long long* best) {
+  Vector low_high = Vector{} + kMinusInfinity, high_high = low_high;
+  Numbers low_best{}, high_best{};
+  read_rows(moves, states, [&](i64 i, const Vector& low, const Vector& high) {
+    const Vector p = at(message + i * kMaxLanes) + low, q = at(message + i * kMaxLanes + kWidth) + high;
+    low_best = p > low_high ? Numbers{} + i : low_best;
+    high_best = q > high_high ? Numbers{} + i : high_best;
+    low_high = p > low_high ? p : low_high;
+    high_high = q > high_high ? q : high_high;
+  });
+  at(highest) = low_high, at(highest + kWidth) = high_high;
+  std::memcpy(best, &low_best, sizeof(low_best));
+  std::memcpy(best + kWidth, &high_best, sizeof(high_best));
+}
+
 template <int kLanes>
 void multiply(const Panels& panels, const double* x, double* y) {
   if constexpr (kLanes == 1) multiply_one(panels.panel(0), panels.states(), panels.padded(), x, y);
@@ -158,6 +262,17 @@ struct Lanes {
     for (int lane = 0; lane < kLanes; ++lane)
       rows[lane] = steps.table + (has(lane, t) ? i64(steps.rows[step(lane, t)]) * states : 0);
   }
+  // Rows of `filtered` for the lanes; those of lanes whose sequence has ended are `spare_row`.
+  void find_rows(i64 t, i64 states, double* filtered, double* spare_row, double** rows) const {
+    for (int lane = 0; lane < kLanes; ++lane) rows[lane] = has(lane, t) ? filtered + step(lane, t) * states : spare_row;
+  }
+  // Writes the numbers of each lane into its row of `filtered`.
+  void write(i64 t, i64 states, const double* y, double* filtered, double* spare_row) const {
+    double* rows[kLanes];
+    find_rows(t, states, filtered, spare_row, rows);
+    if constexpr (kLanes == 1) std::copy_n(y, states, rows[0]);
+    else write_rows(y, states, rows);
+  }
 };
 
 class Poller {
@@ -182,6 +297,7 @@ inline double divisor(double total) { return total > 0 ? total : 1; }
 // y[j] = y[j] * row[j] for each lane; `totals` gets the sums.
 template <int kLanes>
 void weight(const double* const* rows, i64 states, double* y, double* totals) {
+  if constexpr (kLanes == kMaxLanes) return weight_all(rows, states, y, totals);
   double sums[kLanes] = {};
   for (i64 j = 0; j < states; ++j)
     for (int lane = 0; lane < kLanes; ++lane) {
@@ -189,6 +305,14 @@ void weight(const double* const* rows, i64 states, double* y, double* totals) {
       sums[lane] += y[j * kLanes + lane];
     }
   std::copy_n(sums, kLanes, totals);
+}
+
+// z[j] = row[j] * x[j] for each lane; `totals` gets the sums.
+template <int kLanes>
+void product(const double* const* rows, i64 states, const double* x, double* z, double* totals) {
+  if constexpr (kLanes == kMaxLanes) return product_all(rows, states, x, z, totals);
+  totals[0] = 0;
+  for (i64 j = 0; j < states; ++j) totals[0] += z[j] = rows[0][j] * x[j];
 }
 
 template <int kLanes>
@@ -201,12 +325,29 @@ void divide(i64 states, const double* totals, double* y) {
   }
   if (is_normal) {
     for (double& divisor : by) divisor = 1 / divisor;
+    if constexpr (kLanes == kMaxLanes) return multiply_by_all(by, states, y);
     for (i64 j = 0; j < states; ++j)
       for (int lane = 0; lane < kLanes; ++lane) y[j * kLanes + lane] *= by[lane];
     return;
   }
   for (i64 j = 0; j < states; ++j)
     for (int lane = 0; lane < kLanes; ++lane) y[j * kLanes + lane] /= by[lane];
+}
+
+// The largest sum of message and move for each lane, and the first state with it.
+template <int kLanes>
+void best(const double* const* moves, i64 states, const double* message, double* highest, long long* best) {
+  if constexpr (kLanes == kMaxLanes) return best_all(moves, states, message, highest, best);
+  double high = kMinusInfinity;
+  i64 state = 0;
+  for (i64 i = 0; i < states; ++i) {
+    const double value = message[i] + moves[0][i];
+    // Selects without a branch, which would often be mispredicted.
+    const bool is_better = value > high;
+    high = is_better ? value : high;
+    state = is_better ? i : state;
+  }
+  *highest = high, *best = state;
 }
 
 // Runs lanes of sequences of similar length on several threads.
@@ -273,7 +414,7 @@ void Chain::forward_lanes(const Steps& steps, std::span<const i64> sequences, bo
   const i64 count = states();
   const Lanes<kLanes> lanes(steps, sequences);
   Poller poller(count * count * kLanes, poll);
-  std::vector<double> x(std::size_t(forward_.padded() * kLanes)), y(x);
+  std::vector<double> x(std::size_t(forward_.padded() * kLanes)), y(x), spare_row(std::size_t(count), 1.0);
   for (int lane = 0; lane < int(sequences.size()); ++lane)
     for (i64 j = 0; j < count; ++j) x[std::size_t(j * kLanes + lane)] = messages[sequences[lane] * count + j];
   const double* rows[kLanes];
@@ -286,12 +427,11 @@ void Chain::forward_lanes(const Steps& steps, std::span<const i64> sequences, bo
     lanes.find_rows(t, count, rows);
     weight<kLanes>(rows, count, y.data(), sums);
     divide<kLanes>(count, sums, y.data());
+    if (filtered) lanes.write(t, count, y.data(), filtered, spare_row.data());
     for (int lane = 0; lane < int(sequences.size()); ++lane) {
       if (!lanes.has(lane, t)) continue;
       const i64 step = lanes.step(lane, t), sequence = sequences[lane];
       totals[step] = sums[lane];
-      if (filtered)
-        for (i64 j = 0; j < count; ++j) filtered[step * count + j] = y[std::size_t(j * kLanes + lane)];
       if (t + 1 == lanes.length(sequence))
         for (i64 j = 0; j < count; ++j) messages[sequence * count + j] = y[std::size_t(j * kLanes + lane)];
       if (mixes_ || underflows[sequence]) continue;
@@ -314,30 +454,32 @@ void Chain::backward_lanes(const Steps& steps, std::span<const i64> sequences, b
   const i64 count = states();
   const Lanes<kLanes> lanes(steps, sequences);
   Poller poller(count * count * kLanes, poll);
-  std::vector<double> x(std::size_t(backward_.padded() * kLanes)), y(x);
+  std::vector<double> x(std::size_t(backward_.padded() * kLanes)), y(x), spare_row(std::size_t(count), 1.0);
   const double* rows[kLanes];
   double sums[kLanes];
   for (i64 t = lanes.longest - 1; t >= 0; --t) {
     poller.look();
     for (int lane = 0; lane < int(sequences.size()); ++lane) {
       if (!lanes.has(lane, t)) continue;
-      const i64 step = lanes.step(lane, t), sequence = sequences[lane];
+      const i64 sequence = sequences[lane];
       if (t + 1 == lanes.length(sequence))
         for (i64 j = 0; j < count; ++j) x[std::size_t(j * kLanes + lane)] = messages[sequence * count + j];
-      double* posterior = filtered + step * count;
-      double total = 0;
-      for (i64 j = 0; j < count; ++j) total += posterior[j] *= x[std::size_t(j * kLanes + lane)];
-      const double by = divisor(total);
-      for (i64 j = 0; j < count; ++j) posterior[j] /= by;
-      if (t == 0 && first) scales[step] = total;
     }
+    double* posteriors[kLanes];
+    lanes.find_rows(t, count, filtered, spare_row.data(), posteriors);
+    double* posterior = kLanes == 1 ? posteriors[0] : y.data();
+    product<kLanes>(posteriors, count, x.data(), posterior, sums);
+    divide<kLanes>(count, sums, posterior);
+    if constexpr (kLanes > 1) write_rows(posterior, count, posteriors);
+    if (t == 0 && first)
+      for (int lane = 0; lane < int(sequences.size()); ++lane) scales[lanes.step(lane, t)] = sums[lane];
     if (t == 0 && first) break;
     lanes.find_rows(t, count, rows);
     weight<kLanes>(rows, count, x.data(), sums);
     multiply<kLanes>(backward_, x.data(), y.data());
     double totals[kLanes] = {};
-    for (i64 j = 0; j < count; ++j)
-      for (int lane = 0; lane < kLanes; ++lane) totals[lane] += y[std::size_t(j * kLanes + lane)];
+    if constexpr (kLanes == kMaxLanes) sum_all(y.data(), count, totals);
+    else totals[0] = std::accumulate(y.begin(), y.begin() + count, 0.0);
     divide<kLanes>(count, totals, y.data());
     for (int lane = 0; lane < int(sequences.size()); ++lane) {
       if (!lanes.has(lane, t)) continue;
@@ -373,8 +515,26 @@ void Chain::backward(const Steps& steps, bool first, double* messages, double* f
       });
 }
 
+void Chain::smooth(const Steps& steps, double* messages, double* ratios, double* filtered, double* totals,
+                   double* scales, unsigned char* underflows, int threads, Poll poll) const {
+  spread(
+      steps, threads, poll,
+      [&](std::span<const i64> block, Poll look) {
+        forward_lanes<kMaxLanes>(steps, block, true, messages, filtered, totals, underflows, look);
+        backward_lanes<kMaxLanes>(steps, block, true, ratios, filtered, scales, look);
+      },
+      [&](std::span<const i64> block, Poll look) {
+        forward_lanes<1>(steps, block, true, messages, filtered, totals, underflows, look);
+        backward_lanes<1>(steps, block, true, ratios, filtered, scales, look);
+      });
+}
+
 BestPath::BestPath(std::span<const double> log_transition, i64 states)
-    : panels_(log_transition, states, false, kMinusInfinity) {}
+    : panels_(log_transition, states, false, kMinusInfinity), columns_(log_transition.size()) {
+  for (i64 i = 0; i < states; ++i)
+    for (i64 j = 0; j < states; ++j)
+      columns_[std::size_t(j * states + i)] = log_transition[std::size_t(i * states + j)];
+}
 
 template <int kLanes>
 void BestPath::run_lanes(const Steps& steps, std::span<const double> start, std::span<const i64> sequences, int* path,
@@ -394,8 +554,8 @@ void BestPath::run_lanes(const Steps& steps, std::span<const double> start, std:
     else
       for (i64 j = 0; j < count; ++j) std::fill_n(after + j * kLanes, kLanes, start[std::size_t(j)]);
     lanes.find_rows(t, count, rows);
-    for (i64 j = 0; j < count; ++j)
-      for (int lane = 0; lane < kLanes; ++lane) after[j * kLanes + lane] += rows[lane][j];
+    if constexpr (kLanes == kMaxLanes) return add_all(rows, count, after);
+    for (i64 j = 0; j < count; ++j) after[j] += rows[0][j];
   };
   const auto run_segment = [&](i64 segment) {
     const i64 begin = segment * span, end = std::min(begin + span, lanes.longest);
@@ -414,29 +574,21 @@ void BestPath::run_lanes(const Steps& steps, std::span<const double> start, std:
   const int used = int(sequences.size());
   i64 lengths[kLanes] = {};
   for (int lane = 0; lane < used; ++lane) lengths[lane] = lanes.length(sequences[lane]);
-  i64 states_after[kLanes] = {};
+  long long states_after[kLanes] = {};
+  double highest[kLanes] = {};
+  const double* moves[kLanes];
+  const std::vector<double> no_moves(static_cast<std::size_t>(count));
   for (i64 segment = segments - 1; segment >= 0; --segment) {
     if (segment + 1 < segments) run_segment(segment);
     const i64 begin = segment * span, end = std::min(begin + span, lanes.longest);
-    // The inner loop runs over lanes, because each lane waits only for its own next state.
     for (i64 t = end - 1; t >= begin; --t) {
-      const double* message = messages.data() + (t - begin) * width;
+      for (int lane = 0; lane < kLanes; ++lane)
+        moves[lane] = t + 1 < lengths[lane] ? columns_.data() + states_after[lane] * count : no_moves.data();
+      best<kLanes>(moves, count, messages.data() + (t - begin) * width, highest, states_after);
       for (int lane = 0; lane < used; ++lane) {
         if (t >= lengths[lane]) continue;
-        const bool is_last = t + 1 == lengths[lane];
-        const double* moves = is_last ? nullptr : panels_.column(states_after[lane]);
-        i64 best = 0;
-        double highest = kMinusInfinity;
-        for (i64 i = 0; i < count; ++i) {
-          const double value = message[i * kLanes + lane] + (is_last ? 0 : moves[i * Panels::kColumns]);
-          // Selects without a branch, which would often be mispredicted.
-          const bool is_better = value > highest;
-          highest = is_better ? value : highest;
-          best = is_better ? i : best;
-        }
-        states_after[lane] = best;
-        path[lanes.step(lane, t)] = int(best);
-        if (is_last) scores[sequences[lane]] = highest;
+        path[lanes.step(lane, t)] = int(states_after[lane]);
+        if (t + 1 == lengths[lane]) scores[sequences[lane]] = highest[lane];
       }
     }
   }

@@ -63,6 +63,11 @@ class Chain {
   void backward(const Steps& steps, bool first, double* messages, double* filtered, double* scales, int threads,
                 Poll poll) const;
 
+  // Both passes over whole sequences: a sequence's second pass begins while its messages are in a cache. `messages` and
+  // `ratios`: those of `forward` and of `backward`.
+  void smooth(const Steps& steps, double* messages, double* ratios, double* filtered, double* totals, double* scales,
+              unsigned char* underflows, int threads, Poll poll) const;
+
  private:
   template <int kLanes>
   void forward_lanes(const Steps& steps, std::span<const i64> sequences, bool first, double* messages, double* filtered,
@@ -94,6 +99,7 @@ class BestPath {
                  double* scores, i64 cells, Poll poll) const;
 
   Panels panels_;
+  std::vector<double> columns_;  // moves to each state from all others, one state after another
 };
 
 }  // namespace elimina::markov
