@@ -22,9 +22,9 @@ from elimina.methods.observed_sequences import (
     Message,
     RunLimits,
     Sequences,
-    SliceAnswers,
     read_sequences,
     sequence_of_observations,
+    store_rows,
 )
 from elimina.methods.slice_trees import SliceTrees
 from elimina.model.dynamic_network import DynamicNetwork, slices_of_cpds, slices_of_matrices
@@ -293,7 +293,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         sequences, checked = self.sequences_of(observations, lengths), _checked(options_of(options, device, memory))
         totals = np.zeros(len(sequences.codes))
         with self._lock:
-            for answer in self._engine(checked).filtered(sequences, _limits(checked), (), keeps_states=False):
+            for answer in self._engine(checked).filtered(sequences, _limits(checked), {}, keeps_states=False):
                 totals[answer.rows] = answer.log_totals
         sums = _sums(totals, sequences)
         return float(sums[0]) if sequences.is_single else sums
@@ -472,13 +472,13 @@ class DynamicModel(DynamicNetwork, Displayed):
         checked, count = _checked(options), len(sequences.codes)
         needed = self._check_posteriors(count, asked, checked)
         totals = np.zeros(count)
-        shares: dict[int, Floats] = {}
+        marginals = {v: np.empty((count, self.variables[v].size)) for v in asked}
         with self._lock:
             engine, limits = self._engine(checked), _limits(checked, needed)
-            answers = (engine.smoothed if is_smoothed else engine.filtered)(sequences, limits, asked)
-            for answer in answers:
-                _store(answer, shares, totals, count)
-        marginals = {v: shares.get(v, np.zeros((count, self.variables[v].size))) for v in asked}
+            for answer in (engine.smoothed if is_smoothed else engine.filtered)(sequences, limits, marginals):
+                totals[answer.rows] = answer.log_totals
+                for v, table in answer.marginals.items():
+                    store_rows(marginals[v], answer.rows, table)
         sums = _sums(totals, sequences)
         if sequences.is_single and np.isneginf(sums).any():
             raise self._impossible(culprits or sequences, 0, checked)
@@ -507,7 +507,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         """Return the error about a sequence of probability 0; it names the first impossible slice."""
         sequence = sequences.sequence(number)
         row = 0
-        for answer in self._engine(options).filtered(sequence, _limits(options), (), keeps_states=False):
+        for answer in self._engine(options).filtered(sequence, _limits(options), {}, keeps_states=False):
             if np.isneginf(answer.log_totals).any():
                 row = answer.rows.start + int(np.isneginf(answer.log_totals).argmax())
                 break
@@ -647,18 +647,6 @@ def _checked(options: Options) -> Options:
 def _limits(options: Options, used_bytes: int = 0) -> RunLimits:
     """Return the limits of a run while some bytes are held."""
     return RunLimits(max(1, host_memory(options) - used_bytes), options.host_threads)
-
-
-def _store(answer: SliceAnswers, shares: dict[int, Floats], totals: Floats, count: int) -> None:
-    """Write an answer into arrays over all slices, or keep it as the array if it covers all slices."""
-    totals[answer.rows] = answer.log_totals
-    for v, table in answer.marginals.items():
-        if len(table) == count and v not in shares:
-            shares[v] = table
-            continue
-        if v not in shares:
-            shares[v] = np.zeros((count, table.shape[1]))
-        shares[v][answer.rows] = table
 
 
 def _sums(totals: Floats, sequences: Sequences) -> Floats:

@@ -7,7 +7,7 @@ variables have parents among them alone, so that the observations of a slice bec
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from elimina.methods.observed_sequences import (
     Sequences,
     SliceAnswers,
     scaled_likelihoods,
+    store_rows,
 )
 from elimina.model.dynamic_network import DynamicNetwork
 from elimina.system import cached_property
@@ -133,29 +134,42 @@ class HiddenChain:
     # --- passes ---
 
     def filtered(
-        self, sequences: Sequences, limits: RunLimits, variables: Sequence[int], *, keeps_states: bool = True
+        self,
+        sequences: Sequences,
+        limits: RunLimits,
+        marginals: Mapping[int, Floats],
+        *,
+        keeps_states: bool = True,
     ) -> Iterator[SliceAnswers]:
         """Yield the posteriors given the observations so far; a later answer about a slice replaces earlier ones.
 
         Args:
             sequences: Observations.
             limits: Limits of the run.
-            variables: Variables that are asked for.
+            marginals: Arrays for the posteriors of the variables that are asked for. They are written in place if they
+                are the distributions of the joint states.
             keeps_states: False if only the probabilities of the observations are asked for.
         """
-        for segment in self._filter(sequences, limits, keeps_states):
-            yield self._answers(segment, variables if keeps_states else (), sequences)
+        for segment in self._filter(sequences, limits, keeps_states, self._joint_array(marginals)):
+            yield self._answers(segment, tuple(marginals) if keeps_states else (), sequences)
 
-    def smoothed(self, sequences: Sequences, limits: RunLimits, variables: Sequence[int]) -> Iterator[SliceAnswers]:
+    def smoothed(
+        self, sequences: Sequences, limits: RunLimits, marginals: Mapping[int, Floats]
+    ) -> Iterator[SliceAnswers]:
         """Yield the posteriors given all observations; a later answer about a slice replaces earlier ones.
 
         Args:
             sequences: Observations.
             limits: Limits of the run.
-            variables: Variables that are asked for.
+            marginals: See ``filtered``.
         """
-        for segment in self._smooth(sequences, limits):
-            yield self._answers(segment, variables, sequences)
+        for segment in self._smooth(sequences, limits, self._joint_array(marginals)):
+            yield self._answers(segment, tuple(marginals), sequences)
+
+    def _joint_array(self, marginals: Mapping[int, Floats]) -> Floats | None:
+        """Return the array for the distributions of the joint states, if one variable alone makes them up."""
+        interface = self._parameters.network.interface
+        return marginals.get(interface[0]) if len(interface) == 1 else None
 
     def advance(
         self, message: Message | None, sequences: Sequences, row: int, variables: Sequence[int]
@@ -178,7 +192,8 @@ class HiddenChain:
         if not message.is_logarithmic:
             after = weights[None].copy()
             likelihoods = self._parameters.likelihoods(sequences, rows, firsts)
-            segment, suspects = self._run_forward(rows, likelihoods, np.array([0, 1]), is_first, after, 1, True)
+            states = np.empty((1, self.states))
+            segment, suspects = self._run_forward(rows, likelihoods, np.array([0, 1]), is_first, after, 1, states)
             if not suspects:
                 return (
                     Message(after[0]),
@@ -195,7 +210,9 @@ class HiddenChain:
         firsts = sequences.firsts[segment.rows]
         return SliceAnswers(segment.rows, self._marginals(segment, variables, sequences, firsts), segment.log_totals)
 
-    def _filter(self, sequences: Sequences, limits: RunLimits, keeps_states: bool) -> Iterator[SegmentStates]:
+    def _filter(
+        self, sequences: Sequences, limits: RunLimits, keeps_states: bool, joint: Floats | None
+    ) -> Iterator[SegmentStates]:
         for group in self._groups(sequences, limits):
             messages = self._starts_of(group)
             log_message: Floats | None = None
@@ -205,7 +222,8 @@ class HiddenChain:
                     yield segment
                     continue
                 before = messages.copy()
-                segment, suspects = self._forward(sequences, group, rows, messages, limits.threads, keeps_states)
+                states = self._states(rows, joint) if keeps_states else None
+                segment, suspects = self._forward(sequences, group, rows, messages, limits.threads, states)
                 yield segment
                 for s in suspects:
                     suspect_rows = rows if group.is_long else slice(int(group.starts[s]), int(group.starts[s + 1]))
@@ -216,26 +234,66 @@ class HiddenChain:
                     yield segment
                 log_message = log_message if group.is_long else None
 
-    def _smooth(self, sequences: Sequences, limits: RunLimits) -> Iterator[SegmentStates]:
+    def _states(self, rows: slice, joint: Floats | None) -> Floats:
+        """Return an array for the distributions of the joint states in some slices, within ``joint`` if it is given."""
+        return np.empty((rows.stop - rows.start, self.states)) if joint is None else joint[rows]
+
+    def _smooth(self, sequences: Sequences, limits: RunLimits, joint: Floats | None) -> Iterator[SegmentStates]:
         for group in self._groups(sequences, limits):
-            suspects = set()
-            messages, checkpoints, filtered_segments = self._starts_of(group), [], []
-            for rows in group.segments:
-                checkpoints.append(messages.copy() if group.is_long else messages)
-                keeps_states = rows.stop == group.starts[-1]
-                segment, doubtful = self._forward(sequences, group, rows, messages, limits.threads, keeps_states)
-                filtered_segments.append(segment)
-                suspects.update(doubtful)
-            errors, ratios = np.zeros(len(messages)), np.ones_like(messages)
-            while filtered_segments and not (group.is_long and suspects):
-                segment, message = filtered_segments.pop(), checkpoints.pop()
-                if not len(segment.states):
-                    segment, _ = self._forward(sequences, group, segment.rows, message, limits.threads, True)
-                errors += self._backward(sequences, group, segment, ratios, limits.threads)
+            if group.is_long:
+                suspects = yield from self._smooth_segments(sequences, group, limits, joint)
+            else:
+                segment, suspects = self._smooth_whole(sequences, group, limits, joint)
                 yield segment
-            suspects.update(np.flatnonzero(~(np.abs(errors) < _MAX_LOG_ERROR)).tolist())
             for s in sorted(suspects):
                 yield self._smooth_in_logs(sequences, slice(int(group.starts[s]), int(group.starts[s + 1])), limits)
+
+    def _smooth_segments(
+        self, sequences: Sequences, group: _Group, limits: RunLimits, joint: Floats | None
+    ) -> Generator[SegmentStates, None, set[int]]:
+        """Yield the segments of a long sequence, and return it if it may have underflows."""
+        suspects = set()
+        messages, checkpoints, filtered_segments = self._starts_of(group), [], []
+        for rows in group.segments:
+            checkpoints.append(messages.copy())
+            states = self._states(rows, joint) if rows.stop == group.starts[-1] else None
+            segment, doubtful = self._forward(sequences, group, rows, messages, limits.threads, states)
+            filtered_segments.append(segment)
+            suspects.update(doubtful)
+        errors, ratios = np.zeros(len(messages)), np.ones_like(messages)
+        while filtered_segments and not suspects:
+            segment, message = filtered_segments.pop(), checkpoints.pop()
+            if not len(segment.states):
+                states = self._states(segment.rows, joint)
+                segment, _ = self._forward(sequences, group, segment.rows, message, limits.threads, states)
+            errors += self._backward(sequences, group, segment, ratios, limits.threads)
+            yield segment
+        return suspects | _inaccurate(errors)
+
+    def _smooth_whole(
+        self, sequences: Sequences, group: _Group, limits: RunLimits, joint: Floats | None
+    ) -> tuple[SegmentStates, set[int]]:
+        """Smooth whole sequences; return those with possible underflow, too."""
+        rows, starts = group.segments[0], group.starts_in(group.segments[0])
+        likelihoods = self._parameters.likelihoods(sequences, rows, sequences.firsts[rows])
+        messages, states = self._starts_of(group), self._states(rows, joint)
+        totals, underflows = np.empty(len(states)), np.zeros(len(messages), dtype=np.uint8)
+        scales = np.empty(len(states))
+        self._chain.smooth(
+            likelihoods.table,
+            likelihoods.rows,
+            starts,
+            messages,
+            np.ones_like(messages),
+            states,
+            totals,
+            scales,
+            underflows,
+            limits.threads,
+        )
+        segment, suspects = _filtered_segment(rows, likelihoods, starts, states, totals, underflows)
+        errors = _errors(segment, likelihoods, starts, scales, is_first=True)
+        return segment, {*suspects, *_inaccurate(errors)}
 
     def family_counts(self, sequences: Sequences, limits: RunLimits) -> FamilyCounts:
         """Return the expected counts of the families of the first slice and of later ones (Baum and others, 1970).
@@ -251,10 +309,11 @@ class HiddenChain:
         limits.check_messages(self.states, 3 * count, count)
         filtered, smoothed = np.zeros((count, self.states)), np.zeros((count, self.states))
         totals = np.zeros(count)
-        for segment in self._filter(sequences, limits, keeps_states=True):
-            filtered[segment.rows], totals[segment.rows] = segment.states, segment.log_totals
-        for segment in self._smooth(sequences, limits):
-            smoothed[segment.rows] = segment.states
+        for segment in self._filter(sequences, limits, True, filtered):
+            store_rows(filtered, segment.rows, segment.states)
+            totals[segment.rows] = segment.log_totals
+        for segment in self._smooth(sequences, limits, smoothed):
+            store_rows(smoothed, segment.rows, segment.states)
         firsts = sequences.firsts
         axes, interface = len(self._parameters.sizes), self._parameters.network.interface
         start = smoothed[firsts].sum(axis=0).reshape(self._parameters.sizes)
@@ -384,7 +443,13 @@ class HiddenChain:
             at = stop
 
     def _forward(
-        self, sequences: Sequences, group: _Group, rows: slice, messages: Floats, threads: int, keeps_states: bool
+        self,
+        sequences: Sequences,
+        group: _Group,
+        rows: slice,
+        messages: Floats,
+        threads: int,
+        states: Floats | None,
     ) -> tuple[SegmentStates, list[int]]:
         """Filter a segment, and return the sequences with possible underflow.
 
@@ -394,11 +459,11 @@ class HiddenChain:
             rows: Slices of the segment.
             messages: Distributions before the segment; they become those of its last slices.
             threads: Number of threads.
-            keeps_states: True if the distributions are asked for.
+            states: Array for the distributions; None if they are not asked for.
         """
         likelihoods = self._parameters.likelihoods(sequences, rows, sequences.firsts[rows])
         is_first = bool(rows.start == group.starts[0])
-        return self._run_forward(rows, likelihoods, group.starts_in(rows), is_first, messages, threads, keeps_states)
+        return self._run_forward(rows, likelihoods, group.starts_in(rows), is_first, messages, threads, states)
 
     def _run_forward(
         self,
@@ -408,17 +473,13 @@ class HiddenChain:
         is_first: bool,
         messages: Floats,
         threads: int,
-        keeps_states: bool,
+        states: Floats | None,
     ) -> tuple[SegmentStates, list[int]]:
-        table, table_rows, scales = likelihoods
-        states = np.empty((len(table_rows), self.states)) if keeps_states else None
+        table, table_rows, _ = likelihoods
         totals, underflows = np.empty(len(table_rows)), np.zeros(len(messages), dtype=np.uint8)
         self._chain.forward(table, table_rows, starts, is_first, messages, states, totals, underflows, threads)
-        with np.errstate(divide="ignore"):
-            logs = np.log(totals)
-        suspects = np.flatnonzero(underflows | (np.minimum.reduceat(totals, starts[:-1]) == 0)).tolist()
-        segment = SegmentStates(rows, np.empty((0, self.states)) if states is None else states, logs)
-        return segment if scales is None else segment._replace(log_totals=logs + scales), suspects
+        kept = np.empty((0, self.states)) if states is None else states
+        return _filtered_segment(rows, likelihoods, starts, kept, totals, underflows)
 
     def _backward(
         self, sequences: Sequences, group: _Group, segment: SegmentStates, ratios: Floats, threads: int
@@ -432,18 +493,13 @@ class HiddenChain:
             ratios: Likelihoods of the observations after the segment; they become those for the slice before it.
             threads: Number of threads.
         """
-        table, table_rows, shifts = self._parameters.likelihoods(
-            sequences, segment.rows, sequences.firsts[segment.rows]
-        )
-        scales = np.empty(len(table_rows))
+        likelihoods = self._parameters.likelihoods(sequences, segment.rows, sequences.firsts[segment.rows])
+        scales = np.empty(len(likelihoods.rows))
         starts, is_first = group.starts_in(segment.rows), bool(segment.rows.start == group.starts[0])
-        self._chain.backward(table, table_rows, starts, is_first, ratios, segment.states, scales, threads)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            differences = np.log(scales) - segment.log_totals + (0.0 if shifts is None else shifts)
-            if is_first:
-                # The first message includes the first slice's observations, so their total is not subtracted.
-                differences[starts[:-1]] = np.log(scales[starts[:-1]])
-            return np.add.reduceat(differences, starts[:-1])
+        self._chain.backward(
+            likelihoods.table, likelihoods.rows, starts, is_first, ratios, segment.states, scales, threads
+        )
+        return _errors(segment, likelihoods, starts, scales, is_first=is_first)
 
     # --- logarithms, where small numbers would be lost ---
 
@@ -533,6 +589,45 @@ class HiddenChain:
             shares[is_observed] = 0.0
             shares[is_observed, codes[is_observed]] = masses
         return shares
+
+
+def _filtered_segment(
+    rows: slice,
+    likelihoods: Likelihoods,
+    starts: NDArray[np.int64],
+    states: Floats,
+    totals: Floats,
+    underflows: NDArray[np.uint8],
+) -> tuple[SegmentStates, list[int]]:
+    """Return a segment after the forward pass, and the sequences with possible underflow."""
+    suspects = np.flatnonzero(underflows | (np.minimum.reduceat(totals, starts[:-1]) == 0)).tolist()
+    # In place, because fresh memory would take as long as the logarithms.
+    with np.errstate(divide="ignore"):
+        log_totals = np.log(totals, out=totals)
+    if likelihoods.scales is not None:
+        log_totals += likelihoods.scales
+    return SegmentStates(rows, states, log_totals), suspects
+
+
+def _errors(
+    segment: SegmentStates, likelihoods: Likelihoods, starts: NDArray[np.int64], scales: Floats, *, is_first: bool
+) -> Floats:
+    """Return a segment's part of the difference between both passes' log-probabilities, for each sequence."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        differences = np.log(scales, out=scales)
+        first_logs = differences[starts[:-1]]
+        differences -= segment.log_totals
+        if likelihoods.scales is not None:
+            differences += likelihoods.scales
+        if is_first:
+            # The first message includes the first slice's observations, so their total is not subtracted.
+            differences[starts[:-1]] = first_logs
+        return np.add.reduceat(differences, starts[:-1])
+
+
+def _inaccurate(errors: Floats) -> set[int]:
+    """Return the sequences whose two passes disagree about their probability."""
+    return set(np.flatnonzero(~(np.abs(errors) < _MAX_LOG_ERROR)).tolist())
 
 
 def _marginal(counts: Floats, members: Sequence[int], scope: Sequence[int]) -> Floats:

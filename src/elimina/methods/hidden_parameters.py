@@ -184,8 +184,11 @@ class HiddenParameters:
                 self._listed[key] = np.vstack([self._rows(columns, silent, combinations, flag) for flag in flags])
             table_rows = np.zeros(len(codes), dtype=np.int32)
             for column, size in zip(codes.T, sizes, strict=True):
+                table_rows *= np.int32(size)
+                table_rows += column
                 # The last row of each variable is for slices without its observation.
-                table_rows = (table_rows * size + np.where(column < 0, size - 1, column)).astype(np.int32)
+                if len(column) and column.min() < 0:
+                    table_rows += np.where(column < 0, np.int32(size), np.int32(0))
             return self._listed[key], (table_rows + count * firsts).astype(
                 np.int32
             ) if self._first_differs else table_rows

@@ -99,6 +99,12 @@ class SliceAnswers(NamedTuple):
     log_totals: Floats
 
 
+def store_rows(whole: Floats, rows: slice, part: Floats) -> None:
+    """Write consecutive rows of an array, unless ``part`` is these rows already."""
+    if part.base is not whole:
+        whole[rows] = part
+
+
 class Sequences(NamedTuple):
     """Observations of the slices of sequences, one sequence after another.
 
@@ -368,7 +374,9 @@ def _starts(lengths: Any, count: int) -> NDArray[np.int64]:
     if lengths is None:
         return np.array([0, count], dtype=np.int64)
     listed = arguments.elements("lengths", lengths, "a sequence with the number of slices of each sequence")
-    numbers = [arguments.integer(f"lengths[{n}]", length, 0) for n, length in enumerate(listed)]
+    numbers = listed
+    if set(map(type, listed)) != {int} or min(listed) < 0:
+        numbers = [arguments.integer(f"lengths[{n}]", length, 0) for n, length in enumerate(listed)]
     if sum(numbers) != count:
         raise InputError(f"lengths sum to {sum(numbers):,}, and the observations have {count:,} slices")
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.array(numbers, dtype=np.int64))])

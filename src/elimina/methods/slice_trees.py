@@ -169,23 +169,29 @@ class SliceTrees:
         self._reachable: dict[object, NDArray[np.bool_]] = {}
 
     def filtered(
-        self, sequences: Sequences, limits: RunLimits, variables: Sequence[int], *, keeps_states: bool = True
+        self,
+        sequences: Sequences,
+        limits: RunLimits,
+        marginals: Mapping[int, Floats],
+        *,
+        keeps_states: bool = True,
     ) -> Iterator[SliceAnswers]:
         """Yield the posteriors given the observations so far, slice by slice.
 
         Args:
             sequences: Observations.
             limits: Limits of the run; its single message never reaches them.
-            variables: Variables that are asked for.
+            marginals: Arrays for the posteriors of the variables that are asked for; they are left to the caller.
             keeps_states: False if only the probabilities of the observations are asked for.
         """
+        variables = tuple(marginals) if keeps_states else ()
         for first, last in sequences.ends:
             message: Message | None = None
             for row in range(first, last):
-                message, log_total, marginals = self.advance(message, sequences, row, variables if keeps_states else ())
-                yield SliceAnswers(slice(row, row + 1), marginals, np.array([log_total]))
+                message, log_total, tables = self.advance(message, sequences, row, variables)
+                yield SliceAnswers(slice(row, row + 1), tables, np.array([log_total]))
                 if log_total == -math.inf:
-                    yield _impossible(self._network, slice(row, last), variables if keeps_states else ())
+                    yield _impossible(self._network, slice(row, last), variables)
                     break
 
     def advance(
@@ -309,16 +315,18 @@ class SliceTrees:
         tree.observe(None if message is None else message.weights, sequences.evidence(row), after)
         return tree
 
-    def smoothed(self, sequences: Sequences, limits: RunLimits, variables: Sequence[int]) -> Iterator[SliceAnswers]:
+    def smoothed(
+        self, sequences: Sequences, limits: RunLimits, marginals: Mapping[int, Floats]
+    ) -> Iterator[SliceAnswers]:
         """Yield the posteriors given all observations; a later answer about a slice replaces earlier ones.
 
         Args:
             sequences: Observations.
             limits: Limits of the run.
-            variables: Variables that are asked for.
+            marginals: See ``filtered``.
         """
         for first, last in sequences.ends:
-            yield from self._smooth(sequences, first, last, limits, variables)
+            yield from self._smooth(sequences, first, last, limits, tuple(marginals))
 
     def _smooth(
         self, sequences: Sequences, first: int, last: int, limits: RunLimits, variables: Sequence[int]
