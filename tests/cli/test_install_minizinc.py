@@ -29,6 +29,7 @@ def test_it_is_written_replaced_and_removed(home: Path, capsys: pytest.CaptureFi
     written = json.loads(path.read_text())
     assert (code, err) == (0, "")
     assert out.startswith(f"wrote {path}, which runs {written['executable']}; ")
+    assert out.endswith(("to use it: minizinc --solver elimina MODEL.mzn\n", "install it, too\n"))
     path.write_text(json.dumps({**written, "executable": "/old/fzn-elimina"}))
     assert f"{written['executable']}, instead of /old/fzn-elimina" in run(capsys)[1]
     assert json.loads(path.read_text()) == written
@@ -47,7 +48,9 @@ def test_it_is_written_replaced_and_removed(home: Path, capsys: pytest.CaptureFi
 def test_another_one_that_minizinc_prefers_is_named(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, value: str, expected: str
 ) -> None:
-    assert run(capsys, "--folder", tmp_path / "own")[2] == ""
+    _, out, err = run(capsys, "--folder", tmp_path / "own")
+    assert err == ""
+    assert out.endswith((f"minizinc --solver {tmp_path / 'own' / 'elimina.msc'} MODEL.mzn\n", "install it, too\n"))
     home.mkdir()
     other = json.loads((tmp_path / "own" / "elimina.msc").read_text())
     (home / "elimina.msc").write_text(json.dumps({**other, key: value}))

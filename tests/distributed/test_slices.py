@@ -184,7 +184,7 @@ def test_all_workers_lost(monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("task", "options", "message"),
     [
-        ("mar", Options(), "mpe, pr, count, and cases of mar; not mar"),
+        ("mar", Options(), r"does not run the task mar: it runs slices of the tasks mpe, pr, count, and cases \("),
         ("mpe", Options(ibound=3), "does not take the option ibound"),
         ("mpe", Options(order="best"), "'best'"),
         ("mpe", Options(dtype="uint64"), "uint64"),

@@ -53,7 +53,10 @@ def install_minizinc(folder: Path | None, remove: bool) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(wanted, indent=2) + "\n")
     is_installed = shutil.which("minizinc") is not None
-    how = "minizinc --solver elimina MODEL.mzn" if is_installed else "minizinc is not on the PATH: install it, too"
+    solver = "elimina" if folder is None else path
+    how = f"to use it: minizinc --solver {solver} MODEL.mzn"
+    if not is_installed:
+        how = "minizinc is not on the PATH: install it, too"
     replaced = before.get("executable") if before else None
     instead = f", instead of {replaced}" if replaced not in (None, wanted["executable"]) else ""
     click.echo(f"wrote {path}, which runs {wanted['executable']}{instead}; {how}")

@@ -25,6 +25,7 @@ from elimina.methods.first_bounds import bounds_before_preparation, first_bounds
 from elimina.methods.optimum import initial_state
 from elimina.model.model import Model
 from elimina.model.states import Evidence
+from elimina.option_names import by_interface
 from elimina.planning.machine import DEALT_SECONDS
 from elimina.planning.options import DEFAULT, Engine, Options
 from elimina.planning.plan import Plan
@@ -119,7 +120,10 @@ def solve_slices(
     task = task_of(task)
     if not described(task).merges_slices:
         tasks = ", ".join(tasks_that(lambda task: task.merges_slices))
-        raise InputError(f"a cluster runs slices of the tasks {tasks}, and cases of mar; not {task}")
+        cases = by_interface("elimina.distributed.ClusterBatch", "--cases")
+        raise InputError(
+            f"a cluster does not run the task {task}: it runs slices of the tasks {tasks}, and cases ({cases})"
+        )
     planning = options_for(options, "elimination on a cluster")
     asked, options = options.checked(task, is_run=True), planning
     if not asked.solving.may_eliminate:
