@@ -278,12 +278,12 @@ class Posteriors(NamedTuple):
         if not len(self.log10_evidence):
             return html_of("Posteriors", self._figures())
         first = {v.name: dict(zip(v.all_states, self.marginals[v.name][0], strict=True)) for v in self.variables}
-        return html_of("Posteriors", self._figures(), "<p>first case</p>", bars_of(first))
+        return html_of("Posteriors", self._figures(), "<p>first row</p>", bars_of(first))
 
     def _figures(self) -> list[tuple[str, str]]:
         impossible = int(np.isneginf(self.log10_evidence).sum())
         rows = [
-            ("cases", f"{len(self.log10_evidence):,}, {impossible:,} of them impossible"),
+            ("rows", f"{len(self.log10_evidence):,}, {impossible:,} of them impossible"),
             ("variables", sample(self.marginals, len(self.marginals))),
         ]
         if self.errors is not None and self.errors.any():
