@@ -196,6 +196,11 @@ class TestJunctionTree:
         assert tree.sample(np.int64(3), indices=True).shape == (3, 2)
 
 
+DIAGRAM = elimina.InfluenceDiagram.from_tables(
+    chance={}, decisions={"a": []}, utilities={("u", "a"): [1, 2]}, states={"a": 2}
+)
+
+
 @pytest.mark.parametrize(
     ("call", "problem"),
     [
@@ -205,6 +210,16 @@ class TestJunctionTree:
         (lambda: solve(CHAIN, "mar", query={"a": 0}), r"query is \{'a': 0\} \(dict\); it takes a sequence of names"),
         (lambda: elimina.JunctionTree(CHAIN).marginals({"a": 0}), r"variables is \{'a': 0\}.*; it takes a sequence of"),
         (lambda: solve(cp.Model()), r"model is a constraint model; .* elimina.solve\(model.to_model\(\)\)"),
+        (lambda: solve(elimina.fit(NETWORK, FIT_ROWS)), r"model is a fit; its network is fit\.model"),
+        (lambda: solve(elimina.JunctionTree(NETWORK)), r"model is a junction tree; .*: tree\.model"),
+        (
+            lambda: solve(elimina.DynamicModel.hidden_markov([1.0], [[1.0]], [[1.0]])),
+            r"model is a model over time; .* model\.unroll\(10\)",
+        ),
+        (
+            lambda: elimina.JunctionTree(DIAGRAM),
+            "model is an influence diagram; .* solve",
+        ),
         (
             lambda: elimina.Model.from_arrays([2, 2], [(np.ones((2, 2)), [0, 1])]),
             r"factors\[0\]\[0\] is array.*; it takes a seq",

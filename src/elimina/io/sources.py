@@ -51,6 +51,20 @@ EvidenceLike = Evidence | LabelledRow | str | os.PathLike[str]
 """Evidence, a row of a frame (missing cells are not observed), or the path of a file of evidence."""
 
 
+_ADVICE = {
+    "elimina.cp.": "a constraint model; solve it with its own method solve, or as cost tables: "
+    "elimina.solve(model.to_model())",
+    "elimina.dcop.": "a distributed problem; solve it by its agents, elimina.dcop.solve(problem), or as one model: "
+    "elimina.solve(problem.model)",
+    "elimina.decisions.InfluenceDiagram": "an influence diagram; solve it with its own method solve",
+    "elimina.methods.dynamic_model.DynamicModel": "a model over time; ask its own methods, such as filter and "
+    "smooth, or unroll it: model.unroll(10) is the network of ten slices",
+    "elimina.methods.junction_tree.JunctionTree": "a junction tree; ask its own methods, or its model: tree.model",
+    "elimina.methods.parameter_learning.Fit": "a fit; its network is fit.model",
+}
+"""Beginnings of the names of elimina's other classes -> the way to a model, or to an answer without one."""
+
+
 def as_model(model: ModelLike, argument: str = "model", others: str = "") -> Model:
     """Return a model, converted from another package or read from a file if necessary.
 
@@ -62,16 +76,9 @@ def as_model(model: ModelLike, argument: str = "model", others: str = "") -> Mod
         return model
     if isinstance(model, str | os.PathLike):
         return read(model)
-    if type(model).__module__.startswith("elimina.cp."):
-        raise TypeError(
-            "model is a constraint model; solve it with its own method solve, or as cost tables: "
-            "elimina.solve(model.to_model())"
-        )
-    if type(model).__module__.startswith("elimina.dcop."):
-        raise TypeError(
-            "model is a distributed problem; solve it by its agents, elimina.dcop.solve(problem), or as one model: "
-            "elimina.solve(problem.model)"
-        )
+    own = next((name for name in _ADVICE if f"{type(model).__module__}.{type(model).__name__}".startswith(name)), None)
+    if own is not None:
+        raise TypeError(f"{argument} is {_ADVICE[own]}")
     # A user's class may derive from one of the packages', so the base classes are searched, too.
     for package in (base.__module__.partition(".")[0] for base in type(model).__mro__):
         if package in CONVERTERS:
