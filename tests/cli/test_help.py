@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import click
 import pytest
@@ -61,6 +62,12 @@ def test_other_names_of_tasks(elimina, alias, task):
     assert library.plan(pump, alias).task == task
     out = json.loads(elimina("solve", _PUMP, "--task", alias, "--evidence", "Alarm=on", "--json").out)
     assert out["task"] == task
+
+
+def test_the_first_commands_of_the_help_are_those_that_a_newcomer_needs(elimina):
+    names = re.findall(r"^  ([a-z-]+)  ", elimina("--help").out.partition("Commands:")[2], re.MULTILINE)
+    assert names[:2] == ["solve", "plan"]
+    assert names[-1] == "completion"
 
 
 def test_help_lists_every_name_of_a_task(elimina):
