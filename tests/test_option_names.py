@@ -25,13 +25,14 @@ FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 OF_OTHER_PROGRAMS = {"--nthreads", "--resources", "--solver", "--reset", "--std"}
 """Flags of Dask, MiniZinc, NVRTC and ``elimina calibrate``, which both doors name."""
 
-BOTH_DOORS = {"--evidence", "--local"}
-"""Flags beside which a message names the function of Python."""
+COMMAND = re.compile(r"(?<![-.\w])elimina (?:convert|cp|dcop|decide|fit|generate|plan|plot|report|sample|solve|tsp)\b")
 
 
 def _messages(path: Path) -> list[tuple[int, str]]:
-    """Return the line and text of each string that is not a docstring."""
+    """Return the line and text of each string that is not a docstring, nor for one interface only."""
     tree = ast.parse(path.read_text("utf-8"))
+    choices = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    chosen = {id(part) for node in choices if getattr(node.func, "id", "") == "by_interface" for part in ast.walk(node)}
     docstrings = {
         id(statement.value)
         for node in ast.walk(tree)
@@ -40,17 +41,18 @@ def _messages(path: Path) -> list[tuple[int, str]]:
         if isinstance(statement, ast.Expr)
     }
     constants = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docstrings)
-    return [(node.lineno, node.value) for node in constants if isinstance(node.value, str)]
+    return [(node.lineno, node.value) for node in constants if isinstance(node.value, str) and id(node) not in chosen]
 
 
-def test_messages_outside_the_command_line_name_no_flags():
+def test_messages_outside_the_command_line_name_neither_flags_nor_commands():
+    """Callers in Python cannot follow them. ``tests/cli/conftest.py`` checks that commands do not advise calls."""
     found = [
-        f"{path.relative_to(SOURCE)}:{line}: {flag}"
+        f"{path.relative_to(SOURCE)}:{line}: {advice}"
         for path in sorted(SOURCE.rglob("*.py"))
         if path.parent.name != "cli" and path.name not in ("option_names.py", "options.py")
         for line, text in _messages(path)
-        for flag in FLAG.findall(text)
-        if flag not in OF_OTHER_PROGRAMS | BOTH_DOORS
+        for advice in (*FLAG.findall(text), *COMMAND.findall(text))
+        if advice not in OF_OTHER_PROGRAMS
     ]
     assert found == []
 

@@ -65,10 +65,6 @@ RELATIVE = re.compile(
 SECTION = re.compile(r"^( *)(Args|Attributes|Returns|Yields):$", re.MULTILINE)
 
 
-COMMANDS = re.compile(r"(?<![-.\w])elimina (convert|cp|dcop|decide|fit|generate|plan|plot|report|sample|solve|tsp)\b")
-"""Commands: advice that callers in Python cannot follow."""
-
-
 class Offence(NamedTuple):
     """A text that breaks a rule."""
 
@@ -124,21 +120,6 @@ def _is_text(statement: ast.stmt) -> bool:
         and isinstance(statement.value, ast.Constant)
         and isinstance(statement.value.value, str)
     )
-
-
-def one_sided(path: Path) -> Iterator[str]:
-    """Yield the strings that advise a command, other than arguments of ``by_interface``, which knows the interface."""
-    tree = ast.parse(path.read_text())
-    exempt = set[int]()
-    for node in ast.walk(tree):
-        is_choice = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "by_interface"
-        if is_choice or isinstance(node, ast.Expr):
-            # A statement that is a string is a docstring.
-            exempt.update(map(id, ast.walk(node)) if is_choice else [id(node.value)])
-    for node in ast.walk(tree):
-        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in exempt
-        if is_text and COMMANDS.search(node.value):
-            yield f"{path.relative_to(ROOT)}:{node.lineno}: {node.value}"
 
 
 def _docstring(statement: ast.Expr, node: ast.AST | None) -> Iterator[tuple[int, str, str]]:

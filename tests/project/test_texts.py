@@ -46,13 +46,6 @@ def test_comments_and_docstrings_are_not_riddles(folder):
     assert not chained, "\n".join(chained)
 
 
-def test_advice_is_for_the_interface_in_use():
-    """A caller in Python gets no command as advice; ``tests/cli/conftest.py`` checks that commands get no calls."""
-    paths = [path for path in texts.PYTHON if path.parent.name != "cli"]
-    found = [line for path in paths for line in texts.one_sided(path)]
-    assert not found, "\n".join(found)
-
-
 def test_riddles_are_found(tmp_path, monkeypatch):
     monkeypatch.setattr(texts, "ROOT", tmp_path)
     python, native = tmp_path / "module.py", tmp_path / "code.cpp"
