@@ -265,6 +265,20 @@ def require(module: str, extra: str, purpose: str) -> Any:
     return import_module(module)
 
 
+def loaded_on_use(module: str, function: str) -> Callable[..., Any]:
+    """Return a function of this package, for a row of a table that few calls need: its first call loads the module.
+
+    Args:
+        module: The module's full name.
+        function: Name of the function.
+    """
+
+    def call(*arguments: Any) -> Any:
+        return getattr(import_module(module), function)(*arguments)
+
+    return call
+
+
 def import_package(package: str, module: str) -> Any:
     """Import a module of another package, which no extra of elimina installs.
 

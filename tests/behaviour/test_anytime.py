@@ -27,7 +27,7 @@ from elimina.planning import ordering
 from elimina.planning.order import find_order
 from elimina.problem.preparation import prepare
 from elimina.result import Result
-from elimina.running import call_thread, plan_forms
+from elimina.running import call_thread, form_search
 from elimina.running.call_thread import do_in_thread
 from elimina.running.combination import combine
 from elimina.running.garbage_collection import without_collection
@@ -83,7 +83,7 @@ PHASES = [
     (portfolio, "prepare"),
     (portfolio, "plan_call"),
     (portfolio, "rough_order"),
-    (plan_forms, "kept_plan"),
+    (form_search, "kept_plan"),
     (portfolio, "eliminate"),
     (and_or_search, "heuristic_of"),
     (and_or_search, "search_tree"),

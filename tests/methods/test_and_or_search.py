@@ -27,7 +27,8 @@ from elimina.planning.ordering import consistency_order, elimination_order
 from elimina.problem.preparation import prepare
 from elimina.running import mini_bucket_plans
 from elimina.strategies.call import Call
-from elimina.strategies.optimum_strategies import by_search, improving
+from elimina.strategies.local_search_strategy import improving
+from elimina.strategies.search_strategies import by_search
 from tests import calls
 from tests.devices import on_devices
 from tests.random_models import KINDS, models

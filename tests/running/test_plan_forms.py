@@ -14,8 +14,9 @@ from elimina.planning.slice_form import Slicing
 from elimina.planning.stream import Streamed
 from elimina.problem.preparation import prepare
 from elimina.running import plan_forms
+from elimina.running.form_search import FormRow
 from elimina.running.host import elimination_on
-from elimina.running.plan_forms import FORMS, FormRow, fitting_plan
+from elimina.running.plan_forms import FORMS, fitting_plan
 
 
 def planned(shape: tuple[int, int], task: str = "mpe", **options) -> Plan:

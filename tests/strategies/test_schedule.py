@@ -27,7 +27,14 @@ from elimina.problem.preparation import prepare
 from elimina.result import optimistic_bound
 from elimina.running.host import turn_share
 from elimina.running.planned_problem import PlannedProblem
-from elimina.strategies import call_plan, conditions, optimum_schedule, optimum_strategies
+from elimina.strategies import (
+    call_plan,
+    conditions,
+    filtering_strategy,
+    final_search,
+    optimum_schedule,
+    search_strategies,
+)
 from elimina.strategies import facts as facts_module
 from elimina.strategies import portfolio as portfolio_module
 from elimina.strategies.call import Call
@@ -155,9 +162,9 @@ def before_planning(monkeypatch, options, quick, searched=None):
         return strategy
 
     monkeypatch.setattr(
-        optimum_strategies, "by_search", recorded("search", "problem", "options", "run", "paused", "seconds")
+        search_strategies, "by_search", recorded("search", "problem", "options", "run", "paused", "seconds")
     )
-    monkeypatch.setattr(optimum_strategies, "filtering", recorded("filter", "problem", "options", "run", "seconds"))
+    monkeypatch.setattr(filtering_strategy, "filtering", recorded("filter", "problem", "options", "run", "seconds"))
     model = random_model(12, 6, 0.6, 0.0, seed=1)
     solver = Solver(Question(model, "mpe", {}, None), options, Call("mpe"))
     solver.begin()
@@ -211,7 +218,7 @@ def test_what_takes_a_gpu_long_is_searched_for_a_short_time_on_the_cpu(monkeypat
         (facts_module.SHORT_ELIMINATION_SECONDS / 2, [], [0, 0]),
         (conditions.SECOND_TURN_ELIMINATION_SECONDS / 2, [], [0, 0, 1]),
         (conditions.SECOND_TURN_ELIMINATION_SECONDS, [], [0, 0, 1, 0]),
-        (conditions.HARD_ELIMINATION_SECONDS, [optimum_strategies.TURN_NODES], [0, 0, 0, 1]),
+        (conditions.HARD_ELIMINATION_SECONDS, [search_strategies.TURN_NODES], [0, 0, 0, 1]),
     ],
 )
 def test_soft_local_consistency_gets_nodes_where_elimination_takes_long(monkeypatch, seconds, nodes, rounds):
@@ -232,7 +239,7 @@ def test_a_search_begins_with_its_share_of_a_turn(monkeypatch, threads):
     turns = []
     monkeypatch.setattr(search_module._AlternatingSearch, "propagate", lambda search, seconds: turns.append(seconds))
     problem, options = prepare(grid_model(3, 3, 0.3), "mpe", {}), Options(device="cpu", threads=threads)
-    strategy = optimum_strategies.by_search(problem, options, Call("mpe"), PausedSearch(), rounds=0)
+    strategy = search_strategies.by_search(problem, options, Call("mpe"), PausedSearch(), rounds=0)
     with contextlib.suppress(TimeLimitError):
         strategy.work(strategy.run.budget())
     assert turns == [FIRST_CONSISTENCY_SECONDS / threads]
@@ -242,7 +249,7 @@ def test_no_order_is_looked_for_at_first_where_elimination_takes_very_long(monke
     searches, ordered = before_a_plan(
         monkeypatch, 2 * facts_module.HOPELESS_ELIMINATION_SECONDS, conditions.HARD_ELIMINATION_SECONDS
     )
-    assert [limits.get("nodes") for limits in searches][:2] == [None, optimum_strategies.TURN_NODES]
+    assert [limits.get("nodes") for limits in searches][:2] == [None, search_strategies.TURN_NODES]
     assert ordered == [QUICK_SECONDS]
 
 
@@ -284,12 +291,17 @@ def test_search_has_more_time_before_a_plan_that_needs_much_new_memory(gigabytes
 @pytest.mark.parametrize(("hopeless", "slices"), [(math.inf, ["never", "auto"]), (0.0, ["never"])])
 def test_slices_are_planned_where_there_is_hope(monkeypatch, planned, hopeless, slices):
     monkeypatch.setattr(conditions, "MAX_SLICED_PLAN_SECONDS", hopeless)
-    monkeypatch.setattr(optimum_strategies, "by_search", refused)
+    refuse_searches(monkeypatch)
     monkeypatch.setattr(conditions, "LONG_ELIMINATION_CELLS", math.inf)
     model = random_model(10, 4, 0.7, 0.0, seed=1)
     with contextlib.suppress(elimina.MemoryLimitError):
         elimina.solve(model, device="cpu", memory="24KiB")
     assert [options.slices for options in planned] == slices
+
+
+def refuse_searches(monkeypatch):
+    for module in (search_strategies, final_search):
+        monkeypatch.setattr(module, "by_search", refused)
 
 
 def refused(_problem, _options, run, *_, **__):
@@ -305,7 +317,7 @@ def test_filtering_gives_way_to_a_plan_that_fits(monkeypatch):
     monkeypatch.setattr(conditions, "LONG_ELIMINATION_CELLS", 10)
     monkeypatch.setattr(Order, "seconds_at", lambda *_: 0.0)
     monkeypatch.setattr(optimum_schedule, "SHORTEST_FILTER_SECONDS", 0.0)
-    monkeypatch.setattr(optimum_strategies, "by_search", refused)
+    refuse_searches(monkeypatch)
     result = elimina.solve(random_model(12, 6, 0.6, 0.0, seed=1), device="cpu")
     assert (result.status, "method" in result.stats) == ("optimal", False)
 
@@ -314,7 +326,7 @@ def test_bounds_are_the_answer_where_elimination_ends_too_late(monkeypatch):
     monkeypatch.setattr(conditions, "LONG_ELIMINATION_CELLS", 10)
     monkeypatch.setattr(Order, "seconds_at", lambda *_: 0.0)
     monkeypatch.setattr(optimum_schedule, "SHORTEST_FILTER_SECONDS", 0.0)
-    monkeypatch.setattr(optimum_strategies, "by_search", refused)
+    refuse_searches(monkeypatch)
 
     def late(*_):
         raise TimeLimitError("late")

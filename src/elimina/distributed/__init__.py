@@ -23,7 +23,7 @@ from elimina.result import Result, own_assignment
 from elimina.running.budget import Budget
 from elimina.strategies.call import Call
 from elimina.strategies.conditions import SEARCHED_FROM_SECONDS
-from elimina.strategies.optimum_strategies import LONGEST_SEARCH_SECONDS
+from elimina.strategies.optimum_schedule import LONGEST_SEARCH_SECONDS
 from elimina.strategies.strategy import Portfolio, Strategy, pursue
 
 if TYPE_CHECKING:

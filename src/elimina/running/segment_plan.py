@@ -21,6 +21,7 @@ from elimina.planning.tree import plan_tree
 from elimina.problem.preparation import Problem, restrict
 from elimina.problem.semirings import FLOATS
 from elimina.problem.table_groups import Group, TableGroups
+from elimina.running.form_search import FormSearch
 from elimina.running.fused_steps import with_fused_steps
 from elimina.running.host import host_memory
 
@@ -269,3 +270,13 @@ def make_segmented_plan(
         form=form.replace(orders=tuple(plan.order for plan in plans)),
     )
     return plan if plan.fits else None
+
+
+def in_segments(search: FormSearch) -> Plan | None:
+    """Return the plan of a search in segments; None if there is none that fits."""
+    return make_segmented_plan(search.elimination, search.whole, search.options)
+
+
+def in_streamed_segments(search: FormSearch) -> Plan | None:
+    """Return the plan of a search in segments that pass through the device; None if there is none that fits."""
+    return make_segmented_plan(search.elimination, search.whole, search.options, is_streamed=True)

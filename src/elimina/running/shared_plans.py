@@ -16,9 +16,9 @@ from elimina.planning.planner import Elimination
 from elimina.planning.shards import make_shards
 from elimina.planning.slicing import make_finer_plan
 from elimina.problem.preparation import Problem
+from elimina.running.form_search import FormRow, shared_seconds, try_forms
 from elimina.running.host import limits_of
 from elimina.running.mini_bucket_plans import bound_side
-from elimina.running.plan_forms import FormRow, shared_seconds, try_forms
 
 MIN_SHARED_PLAN_SECONDS = 0.3
 """Least estimated seconds of a plan on one GPU for a plan on several to be tried."""

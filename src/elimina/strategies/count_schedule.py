@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from elimina.strategies import conditions as when
 from elimina.strategies import elimination as eliminate
-from elimina.strategies import estimate_strategies as estimate
 from elimina.strategies.row import Row
 from elimina.strategies.schedule import BEGIN, BOUNDS_ALONE, PLAN_AND_RUN, Rows
 from elimina.strategies.sum_schedule import (
     ESTIMATES_STAND_BESIDE_BOUNDS,
+    SUM_ESTIMATES,
     seconds_of_optimised_bounds,
     seconds_of_sum_estimates,
 )
@@ -19,7 +19,7 @@ ROWS: Rows = (
     Row(
         "estimates of the count",
         "a number with its error says more than bounds alone, which are improved after it",
-        estimate.estimates,
+        SUM_ESTIMATES,
         (when.ELIMINATION_DID_NOT_FIT, *ESTIMATES_STAND_BESIDE_BOUNDS),
         seconds=seconds_of_sum_estimates,
     ),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from elimina.strategies import conditions as when
 from elimina.strategies import elimination as eliminate
-from elimina.strategies import estimate_strategies as estimate
+from elimina.strategies.call import FIRST_BOUNDS_AGE_SECONDS
 from elimina.strategies.facts import Facts
 from elimina.strategies.posterior_bounds import posterior_bounds
 from elimina.strategies.row import Row
 from elimina.strategies.schedule import HINT, MEMORY_OF_ESTIMATES, RUN, Rows
+from elimina.strategies.strategy import Attempt
+from elimina.system import loaded_on_use
 
 FIRST_ESTIMATES_SECONDS, FIRST_ESTIMATES_TIME_SHARE = 0.3, 0.25
 """Largest time of estimates before a search for an order, and before an exact plan runs: in seconds, and as a share of
@@ -19,6 +21,17 @@ ESTIMATES_SECONDS = 1.0
 
 POSTERIOR_BOUNDS_TIME_SHARE = 0.5
 """Share of the remaining time for bounds on the posterior of one variable."""
+
+
+# Strategies whose modules are loaded when their rows are taken.
+_ESTIMATES = loaded_on_use("elimina.strategies.posterior_estimates", "posterior_estimates")
+_first_posteriors = loaded_on_use("elimina.strategies.posterior_estimates", "first_posteriors")
+
+
+def _provide_estimate(facts: Facts, _: Row) -> Attempt:
+    """Provide an estimate for a call that ends without any."""
+    facts.call.fallback, facts.call.fallback_after = lambda _: _first_posteriors(facts), FIRST_BOUNDS_AGE_SECONDS
+    return Attempt()
 
 
 def seconds_of_first_estimates(facts: Facts) -> float:
@@ -41,14 +54,14 @@ MARGINAL_PLANS: Rows = (
     Row(
         "estimates before the plan runs",
         "a call that is ended early still answers",
-        estimate.estimates,
+        _ESTIMATES,
         (when.ESTIMATES_ARE_ALLOWED, when.PLAN_FITS, when.PLAN_IS_LONG, when.TABLES_FIT),
         seconds=seconds_of_first_estimates,
     ),
     Row(
         "estimates instead of a late plan",
         "elimination has no answer before its end",
-        estimate.estimates,
+        _ESTIMATES,
         (when.ESTIMATES_ARE_ALLOWED, when.PLAN_FITS, when.PLAN_ENDS_TOO_LATE, when.TABLES_FIT),
         seconds=seconds_of_estimates,
         ends="answered",
@@ -71,20 +84,20 @@ ROWS: Rows = (
     Row(
         "first estimate at the end of the call",
         "a call that is ended early still answers",
-        estimate.provide_estimate,
+        _provide_estimate,
         (when.ESTIMATES_ARE_ALLOWED, when.TABLES_FIT),
     ),
     Row(
         "first estimates of a large model",
         "an order of elimination, which shows whether a plan fits, takes longer",
-        estimate.estimates,
+        _ESTIMATES,
         (when.ESTIMATES_ARE_ALLOWED, when.HAS_TIME_LIMIT, when.IS_LARGE, when.ORDER_IS_OPEN, when.TABLES_FIT),
         seconds=seconds_of_first_estimates,
     ),
     Row(
         "first estimates",
         "the search for an order takes longer, and a call that is ended early still answers",
-        estimate.estimates,
+        _ESTIMATES,
         (when.ESTIMATES_ARE_ALLOWED, when.ORDER_IS_OPEN, when.QUICK_ORDER_DOES_NOT_FIT, when.TABLES_FIT),
         seconds=seconds_of_first_estimates,
     ),
@@ -98,7 +111,7 @@ ROWS: Rows = (
     Row(
         "estimates instead of a plan",
         "a longer search for an order would not make a plan fit",
-        estimate.estimates,
+        _ESTIMATES,
         ESTIMATES_ARE_ALL,
         seconds=seconds_of_estimates,
         ends="answered",
@@ -107,7 +120,7 @@ ROWS: Rows = (
     Row(
         "estimates",
         "no plan fits",
-        estimate.estimates,
+        _ESTIMATES,
         (when.ESTIMATES_ARE_ALLOWED, when.ELIMINATION_DID_NOT_FIT, when.TABLES_FIT),
         seconds=seconds_of_estimates,
         ends="always",
@@ -116,7 +129,7 @@ ROWS: Rows = (
     Row(
         "exact posteriors by slices",
         "each slice fits into memory, and all of them together are exact",
-        estimate.estimates,
+        _ESTIMATES,
         (when.EXACT_IS_ASKED, when.ELIMINATION_DID_NOT_FIT, when.TABLES_FIT),
         ends="answered",
     ),

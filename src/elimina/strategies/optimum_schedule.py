@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from elimina.planning.machine import cpu_machine
 from elimina.strategies import conditions as when
 from elimina.strategies import elimination as eliminate
-from elimina.strategies import optimum_strategies as optimum
 from elimina.strategies.facts import Facts
-from elimina.strategies.optimum_strategies import LONGEST_SEARCH_SECONDS
 from elimina.strategies.row import Row
 from elimina.strategies.schedule import BEGIN, RUN, Rows, elimination_by
+from elimina.system import loaded_on_use
+
+# Strategies whose modules are loaded when their rows are taken.
+_search = partial(loaded_on_use, "elimina.strategies.search_strategies")
+_LOCAL_SEARCH = loaded_on_use("elimina.strategies.local_search_strategy", "local_search")
+_FILTERING = loaded_on_use("elimina.strategies.filtering_strategy", "filtered_elimination")
+_CLUSTERS = loaded_on_use("elimina.strategies.cluster_strategy", "clusters")
+_SEARCH_TO_THE_END = loaded_on_use("elimina.strategies.final_search", "search_to_the_end")
+
+LONGEST_SEARCH_SECONDS = 60.0
+"""Largest time of search, in seconds, before a plan runs; search in turn with filtering begins with twice that."""
 
 SHORTEST_FILTER_SECONDS, LONGEST_FILTER_SECONDS = 0.2, 1.0
 """Limits on the seconds of the first filtering, which is as long as the elimination would be: SPOT5 ends within a
@@ -53,7 +64,7 @@ BEFORE_PLANNING: Rows = (
     Row(
         "soft local consistency",
         "it proves easy optima at once",
-        optimum.first_turn_of_search,
+        _search("first_turn_of_search"),
         (when.SEARCH_IS_QUICKER,),
         seconds=0.02,
         is_shared=True,
@@ -61,14 +72,14 @@ BEFORE_PLANNING: Rows = (
     Row(
         "local search",
         "a good assignment narrows all that follows",
-        optimum.local_search,
+        _LOCAL_SEARCH,
         seconds=0.05,
         is_shared=True,
     ),
     Row(
         "filter",
         "SPOT5 ends within a second",
-        optimum.filtered_elimination,
+        _FILTERING,
         (when.CAN_FILTER, when.QUICK_ORDER_FITS),
         seconds=seconds_of_first_filtering,
         is_shared=True,
@@ -76,13 +87,13 @@ BEFORE_PLANNING: Rows = (
     Row(
         "soft local consistency again",
         "it has the first turn of any search",
-        optimum.second_turn_of_search,
+        _search("second_turn_of_search"),
         (when.SEARCH_IS_QUICKER, when.ELIMINATION_IS_NOT_HOPELESS),
     ),
     Row(
         "filter for bounds",
         "filtering bounds with mini-buckets, too, before soft local consistency has more time",
-        optimum.filtered_elimination,
+        _FILTERING,
         (when.CAN_FILTER, when.QUICK_ORDER_DOES_NOT_FIT, when.FILTER_IS_FIRST),
         seconds=0.3,
         is_shared=True,
@@ -95,7 +106,7 @@ BEFORE_PLANNING: Rows = (
             Row(
                 "soft local consistency for a number of nodes",
                 "nodes prove many optima whose elimination is hard; a second is the most on slow machines",
-                optimum.nodes_of_search,
+                _search("nodes_of_search"),
                 (when.ELIMINATION_IS_HARD,),
                 seconds=1.0,
                 is_shared=True,
@@ -108,7 +119,7 @@ BEFORE_PLANNING: Rows = (
                     Row(
                         "soft local consistency for long",
                         "large domains leave mini-buckets few variables, so it bounds better than they do",
-                        optimum.turn_of_search,
+                        _search("turn_of_search"),
                         (when.MINI_BUCKETS_ARE_LOOSE,),
                         seconds=4.0,
                         is_shared=True,
@@ -116,13 +127,13 @@ BEFORE_PLANNING: Rows = (
                     Row(
                         "search by mini-buckets",
                         "a search by the messages of small tables ends many problems before a plan is made",
-                        optimum.round_of_search,
+                        _search("round_of_search"),
                         seconds=seconds_of_round,
                     ),
                     Row(
                         "soft local consistency for a second",
                         "the plan is long, or does not fit",
-                        optimum.turn_of_search,
+                        _search("turn_of_search"),
                         (when.MINI_BUCKETS_ARE_TIGHT, when.SECOND_TURN_IS_WORTH_IT),
                         seconds=1.0,
                         is_shared=True,
@@ -130,7 +141,7 @@ BEFORE_PLANNING: Rows = (
                     Row(
                         "filter for long",
                         "the plan is long, or does not fit",
-                        optimum.filtered_elimination,
+                        _FILTERING,
                         (when.MINI_BUCKETS_ARE_TIGHT, when.SECOND_TURN_IS_WORTH_IT, when.CAN_FILTER),
                         seconds=2.0,
                         is_shared=True,
@@ -166,21 +177,21 @@ OPTIMUM_PLANS: Rows = (
             Row(
                 "clusters on a GPU",
                 "passes over clusters bound problems whose plan does not fit, if there is a GPU",
-                optimum.clusters,
+                _CLUSTERS,
                 (when.PLAN_DOES_NOT_FIT, when.MAY_USE_GPU, when.CLUSTERS_ARE_SHIFTED),
                 seconds=seconds_of_clusters,
             ),
             Row(
                 "search before slices",
                 "slices take longer than a plan that fits",
-                optimum.search_before_running,
+                _search("search_before_running"),
                 (when.PLAN_DOES_NOT_FIT,),
                 seconds=LONGEST_SEARCH_SECONDS,
             ),
             Row(
                 "search before the plan runs",
                 "it may be faster than the plan, and at most doubles its time",
-                optimum.search_before_running,
+                _search("search_before_running"),
                 (when.PLAN_FITS, when.PLAN_IS_LONG),
                 seconds=seconds_of_plan,
             ),
@@ -201,7 +212,7 @@ OPTIMUM_PLANS: Rows = (
     Row(
         "search and filter to the end",
         "no plan fits",
-        optimum.search_to_the_end,
+        _SEARCH_TO_THE_END,
         (when.PLAN_DOES_NOT_FIT, when.ANY_METHOD),
         seconds=LONGEST_SEARCH_SECONDS,
         ends="always",
@@ -209,7 +220,7 @@ OPTIMUM_PLANS: Rows = (
     Row(
         "search to the end",
         "search has bounds at any time, elimination only at its end",
-        optimum.search_to_the_end,
+        _SEARCH_TO_THE_END,
         (when.PLAN_ENDS_TOO_LATE, when.TRIES_OTHERS_FIRST),
         seconds=LONGEST_SEARCH_SECONDS,
         ends="answered",
@@ -225,14 +236,14 @@ ROWS: Rows = (
     Row(
         "search",
         "the user asks for it",
-        optimum.requested_search,
+        _search("requested_search"),
         (when.NO_CHECKPOINT, when.SEARCH_IS_ASKED),
         ends="always",
     ),
     Row(
         "filter",
         "the user asks for it, or gives an upper bound, which filtering uses best",
-        optimum.filtered_elimination,
+        _FILTERING,
         (when.NO_CHECKPOINT, when.OPTIMUM_IS_ASKED),
         ends="always",
     ),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from elimina.strategies import conditions as when
 from elimina.strategies import elimination as eliminate
-from elimina.strategies import estimate_strategies as estimate
 from elimina.strategies.facts import Facts
 from elimina.strategies.row import Row
 from elimina.strategies.schedule import BEGIN, MEMORY_OF_ESTIMATES, PLAN_AND_RUN, RUN, Rows, elimination_by
+from elimina.system import loaded_on_use
+
+SUM_ESTIMATES = loaded_on_use("elimina.strategies.sum_estimates", "sum_estimates")
+"""Estimates of a sum or a count, whose module is loaded when their row is taken."""
 
 FIRST_SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_TIME_SHARE = 1.0, 2.0, 0.25
 """Seconds of estimates of a sum or a count: before a search for an order, and after it without a time limit; and the
@@ -47,14 +50,14 @@ SUM_PLANS: Rows = (
     Row(
         "estimates of the sum",
         "a number with its error says more than bounds alone, which are improved after it",
-        estimate.estimates,
+        SUM_ESTIMATES,
         (when.PLAN_DOES_NOT_FIT, *ESTIMATES_STAND_BESIDE_BOUNDS),
         seconds=seconds_of_sum_estimates,
     ),
     Row(
         "estimates of the sum before a late plan",
         "elimination has no answer before its end",
-        estimate.estimates,
+        SUM_ESTIMATES,
         (when.PLAN_FITS, when.PLAN_ENDS_TOO_LATE, *ESTIMATES_STAND_BESIDE_BOUNDS),
         seconds=seconds_of_sum_estimates,
     ),
@@ -88,7 +91,7 @@ BEFORE_ORDER: Rows = (
     Row(
         "first estimates of the sum",
         "bounds and the search for an order take longer, and a call that is ended early still answers",
-        estimate.estimates,
+        SUM_ESTIMATES,
         (*ESTIMATES_STAND_BESIDE_BOUNDS, when.QUICK_ORDER_DOES_NOT_FIT),
         seconds=seconds_of_first_sum_estimates,
     ),

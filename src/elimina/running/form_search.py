@@ -1,0 +1,117 @@
+"""The search for the form of a plan: rows of a table of forms, tried in turn, and the plans that they have made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from elimina.backends.device_group import devices_of
+from elimina.backends.protocols import Backend
+from elimina.planning.listed_tables import seconds_written
+from elimina.planning.machine import speeds
+from elimina.planning.options import Options
+from elimina.planning.plan import Plan
+from elimina.planning.planner import Elimination, kept_plan
+from elimina.running.sparse_plans import MIN_WRITING_SECONDS, SLICE_REFINEMENT_FACTOR, may_pay, sparse_plan
+from elimina.system import cached_property
+
+MIN_COMPARED_FORMS_SECONDS = 2.0
+"""Largest estimated delay by segments, in seconds, for which no other form is planned: planning one takes 0.5 to
+5 s."""
+
+
+class PlanSearch(Protocol):
+    """A search for a plan, with the plans made so far (``plans``)."""
+
+    plans: list[Plan]
+
+
+Search = TypeVar("Search", bound=PlanSearch)
+
+
+class FormRow(NamedTuple, Generic[Search]):
+    """A row of a table of forms.
+
+    Attributes:
+        name: Name of the form.
+        is_tried: Function that returns whether the form is allowed, and may be better than the plans so far.
+        make: Function that returns a plan in this form, even if it does not fit; None if there is none.
+    """
+
+    name: str
+    is_tried: Callable[[Search], bool]
+    make: Callable[[Search], Plan | None]
+
+
+def try_forms(rows: Iterable[FormRow[Search]], search: Search) -> None:
+    """Try the rows' forms in turn, and add their plans to the search."""
+    for row in rows:
+        if row.is_tried(search) and (plan := row.make(search)) is not None:
+            search.plans.append(plan)
+
+
+class FormSearch:
+    """A search for the form of a plan: on one device, or in slices that several devices share.
+
+    Args:
+        backend: Device of the plan.
+        elimination: Elimination to plan.
+        options: Planning options.
+        refinements: See ``fitting_plan``.
+
+    Attributes:
+        whole: The plan with dense tables in the device's memory.
+        plans: Plans made so far.
+    """
+
+    def __init__(self, backend: Backend, elimination: Elimination, options: Options, refinements: int) -> None:
+        self.backend, self.elimination, self.options = backend, elimination, options
+        self.times = SLICE_REFINEMENT_FACTOR**refinements
+        self._refinements = refinements
+        self.whole = kept_plan(elimination)
+        self.plans: list[Plan] = []
+
+    @cached_property
+    def writing_seconds(self) -> float:
+        """Estimated seconds to write out listed tables; 0 if that is short, or sparse tables could not save it."""
+        if self.options.tables != "auto" or self.whole.factor_cells <= MIN_WRITING_SECONDS * speeds().encoded:
+            return 0.0
+        return seconds_written(self.elimination.problem)
+
+    @cached_property
+    def sparse(self) -> Plan | None:
+        """The plan on sparse tables; None if it is neither requested nor likely to be better, or gains nothing."""
+        tables = self.options.tables
+        is_open = tables == "auto" and may_pay(self.elimination, self.whole, self.writing_seconds)
+        if tables != "sparse" and not is_open:
+            return None
+        return sparse_plan(self.elimination, self.options, self.whole, self._refinements)
+
+    @property
+    def demands_sparse(self) -> bool:
+        """True if sparse tables are requested and possible."""
+        return self.options.tables == "sparse" and self.sparse is not None
+
+    @property
+    def lacks_dense(self) -> bool:
+        """True if dense tables are allowed, but do not fit the device's memory."""
+        return not self.demands_sparse and not self.whole.fits
+
+    @property
+    def lacks_quick(self) -> bool:
+        """True if dense tables are allowed, but do not fit, and no segments make them fit at little cost."""
+        limit = self.whole.seconds + MIN_COMPARED_FORMS_SECONDS
+        return self.lacks_dense and not any(plan.form.is_replanned and plan.seconds <= limit for plan in self.plans)
+
+    def seconds(self, plan: Plan) -> float:
+        """Return the estimated seconds of a plan, with its slices divided among the backend's devices."""
+        written = self.writing_seconds if plan.sparse is None else 0.0
+        if not plan.form.variables:
+            return plan.seconds + written
+        return self.backend.machine.start + shared_seconds(plan, self.backend, len(devices_of(self.backend))) + written
+
+
+def shared_seconds(plan: Plan, backend: Backend, count: int) -> float:
+    """Return the estimated seconds of a plan's slices on several devices, without their start-up."""
+    number = plan.form.slices
+    return (plan.seconds - backend.machine.start) * -(-number // count) / number

@@ -1,0 +1,34 @@
+"""Search for an optimum until the call ends."""
+
+from __future__ import annotations
+
+from elimina.errors import MemoryLimitError
+from elimina.methods.paused_search import PausedSearch
+from elimina.running.advice import does_not_fit
+from elimina.strategies.facts import Facts, can_filter
+from elimina.strategies.filtering_strategy import filtering
+from elimina.strategies.row import Row
+from elimina.strategies.search_strategies import by_search
+from elimina.strategies.strategy import Attempt, Portfolio
+
+FILTER_TIME_SHARE = 0.25
+"""Time of filtering, relative to that of the search before it, if they run in turn."""
+
+
+def search_to_the_end(facts: Facts, row: Row) -> Portfolio:
+    """Filter and search in turn with growing budgets, then search alone until the call ends."""
+    problem, options, run, seconds = facts.planned.problem, facts.options, facts.call, row.budget(facts)
+    reason = "" if facts.plan.fits else does_not_fit(facts.plan)
+    if not facts.plan.fits:
+        # Release the plan: its steps may be very many, and search needs the memory.
+        facts.prepared = None
+    paused = PausedSearch()
+    while run.best_result is not None and can_filter(problem, options.beside(run.held)):
+        outcome = yield filtering(problem, options, run, FILTER_TIME_SHARE * seconds)
+        if outcome.failure is not None:
+            return outcome
+        seconds *= 2
+        yield by_search(problem, options, run, paused, seconds)
+    result, failure = yield by_search(problem, options, run, paused)
+    # A failure means that not even the factors fit, or costs are too large; the plan's needs explain it better.
+    return Attempt(result, failure and MemoryLimitError(reason))

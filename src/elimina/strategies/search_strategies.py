@@ -1,0 +1,109 @@
+"""Strategies of the search for an optimum, by soft local consistency and AND/OR search in turn."""
+
+from __future__ import annotations
+
+import logging
+import math
+
+from elimina.methods.and_or_search import searched_optimum
+from elimina.methods.paused_search import FIRST_CONSISTENCY_SECONDS, PausedSearch
+from elimina.methods.search_state import SearchLimits
+from elimina.planning.options import Options
+from elimina.problem.preparation import Problem
+from elimina.result import Result
+from elimina.running.budget import Budget
+from elimina.running.host import turn_share
+from elimina.strategies.call import Call
+from elimina.strategies.facts import Facts
+from elimina.strategies.row import Row
+from elimina.strategies.strategy import Strategy
+
+logger = logging.getLogger("elimina")
+
+TURN_NODES = 1 << 14
+"""Nodes of soft local consistency with one thread, if elimination is hard: the same on machines of any speed."""
+
+
+def by_search(
+    problem: Problem,
+    options: Options,
+    run: Call,
+    paused: PausedSearch,
+    seconds: float = math.inf,
+    rounds: float = math.inf,
+    first_turn: float | None = None,
+    nodes: float = math.inf,
+) -> Strategy:
+    """Return a search that starts from the bounds and the assignment so far.
+
+    Args:
+        problem: Problem of the task ``mpe``.
+        options: Search options.
+        run: Call in progress.
+        paused: State of an earlier search, from which this one resumes.
+        seconds: Time budget in seconds.
+        rounds: Largest number of rounds of mini-buckets. 0: only soft local consistency runs, for its first turn; 1:
+            only a round of mini-buckets runs.
+        first_turn: Seconds of the first turn of soft local consistency; None: the usual time.
+        nodes: Largest number of nodes of each turn.
+    """
+    turn = turn_share(options) * FIRST_CONSISTENCY_SECONDS if first_turn is None else first_turn
+
+    def work(budget: Budget) -> Result:
+        limits = SearchLimits(
+            budget.deadline,
+            run.gap,
+            options.upper_bound,
+            nodes=nodes,
+            rounds=rounds,
+            first_turn=turn,
+            is_alone=rounds == 1,
+        )
+        remaining = options.beside(budget.held)
+        return searched_optimum(problem, remaining, limits, budget.best_result, budget.report, paused=paused)
+
+    return Strategy(run, "search", work, seconds=seconds)
+
+
+def requested_search(facts: Facts, row: Row) -> Strategy:
+    """Return the search that the user asks for by the option ``method``."""
+    if facts.options.needs_gpu:
+        logger.info("soft local consistency first, on the CPU; the GPU eliminates the mini-buckets that follow")
+    return by_search(facts.problem, facts.options, facts.call, facts.paused, row.budget(facts))
+
+
+def search_before_running(facts: Facts, row: Row) -> Strategy:
+    """Return a search of a planned problem."""
+    return by_search(facts.planned.problem, facts.options, facts.call, facts.paused, row.budget(facts))
+
+
+def first_turn_of_search(facts: Facts, row: Row) -> Strategy:
+    """Return the first turn of soft local consistency, which keeps its state for later turns."""
+    facts.paused.clear(facts.problem)
+    facts.paused.first_order = facts.quick_order.order
+    return turn_of_search(facts, row)
+
+
+def turn_of_search(facts: Facts, row: Row) -> Strategy:
+    """Return a turn of soft local consistency for the row's seconds."""
+    return by_search(
+        facts.problem, facts.host_options, facts.call, facts.paused, rounds=0, first_turn=row.budget(facts)
+    )
+
+
+def second_turn_of_search(facts: Facts, _: Row) -> Strategy:
+    """Return a turn of soft local consistency that is as long as the first one of any search."""
+    return by_search(facts.problem, facts.host_options, facts.call, facts.paused, rounds=0)
+
+
+def nodes_of_search(facts: Facts, row: Row) -> Strategy:
+    """Return a turn of soft local consistency for a number of nodes, and for the row's seconds at most."""
+    options, turn = facts.host_options, row.budget(facts)
+    nodes = int(TURN_NODES * facts.turn_share * options.host_threads)
+    return by_search(facts.problem, options, facts.call, facts.paused, rounds=0, first_turn=turn, nodes=nodes)
+
+
+def round_of_search(facts: Facts, row: Row) -> Strategy:
+    """Return a search by one round of mini-buckets, in the best order so far, for the row's seconds."""
+    options = facts.host_options._replace(order=facts.searched_order.order)
+    return by_search(facts.problem, options, facts.call, facts.paused, row.budget(facts), rounds=1)
