@@ -9,7 +9,8 @@ std::vector<int> frugal_order(const plan::PlannedTree& planned) {
   const plan::Tree& tree = planned.tree;
   const auto bits_of = [&](int variable) { return std::log2(double(planned.sizes[variable])); };
   plan::Lists children;
-  // log2 of the cells of each node's message; largest sum of such logarithms that its subtree holds at a time
+  // `bits`: log2 of the cells of each node's message. `peaks`: the largest sum of these logarithms over the messages
+  // that the node's subtree holds at a time.
   std::vector<double> bits, peaks;
   std::vector<int> stack;
   for (int node = 0; node < int(tree.size()); ++node) {

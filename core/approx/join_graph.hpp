@@ -60,7 +60,8 @@ class JoinGraph {
     return {ports_.data() + port_starts_[cluster], ports_.data() + port_starts_[cluster + 1]};
   }
   std::int64_t cells(std::size_t cluster) const { return firsts_[cluster + 1] - firsts_[cluster]; }
-  // sets belief_ to the product; returns the logarithm of the scale that was divided out
+  // Sets `belief_` to the product of the cluster's table and of the messages that the cluster receives, divided by a
+  // scale; returns the logarithm of the scale.
   double join(std::size_t cluster);
   void update(std::size_t cluster, double damping);
   void await(std::size_t cluster, double residual);
@@ -78,7 +79,7 @@ class JoinGraph {
   std::priority_queue<Waiting> queue_;
   std::vector<std::size_t> smallest_;  // smallest cluster of each variable
   Cells belief_, sum_;
-  std::size_t swept_ = 0;  // number of updates done of the two first sweeps, one forward and one backward
+  std::size_t swept_ = 0;  // number of finished updates in the first two sweeps, one forward and one backward
   double residual_ = 1;
   bool impossible_ = false;
 };

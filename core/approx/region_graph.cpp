@@ -185,7 +185,7 @@ bool RegionGraph::count_inner() {
     if (number != 0) {
       parents_.append(regions);
     } else {
-      // One region of each set is enough, because the regions of a set agree.
+      // The outer regions of a set already agree on this scope through larger inner regions, so one of them suffices.
       Scope firsts;
       for (std::size_t i = 0; i < regions.size(); ++i)
         if (sets.root(i) == i) firsts.push_back(regions[i]);

@@ -5,10 +5,11 @@
 
 namespace elimina::approx {
 
-// A growing tree: its front, which is the cliques with variables to eliminate, and the eliminated cliques below them.
+// A growing clique tree. Its front consists of the cliques with variables that are still to be eliminated; the
+// eliminated cliques hang below them.
 class GrowingTree : public CliqueForest {
  public:
-  // `holders`: for each variable, the cliques of fronts that have it, ascending.
+  // `holders`: for each variable, the numbers of the front cliques with the variable, ascending.
   explicit GrowingTree(std::vector<std::vector<int>>& holders) : holders_(holders) {}
 
   bool is_front(int number) const { return is_front_[number]; }
@@ -38,7 +39,7 @@ class GrowingTree : public CliqueForest {
 
   std::vector<std::vector<int>>& holders_;
   std::vector<char> is_front_;
-  std::vector<int> heirs_;  // clique that has replaced each clique; itself: not replaced
+  std::vector<int> heirs_;  // for each clique, its replacement; the clique itself if it has none
   int fronts_ = 0;
   std::vector<int> inputs_;
   std::vector<LinkedTree::Member> factors_, eliminated_;

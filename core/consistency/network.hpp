@@ -57,7 +57,7 @@ struct Network {
 
   void note_fresh();
 
-  std::vector<Var> order;  // number of each variable in the model; the variable eliminated last is the first
+  std::vector<Var> order;  // for each variable, its number in the model: the elimination order reversed
   std::vector<int> size;
   std::vector<std::size_t> first;  // offset of each variable's unary costs
   std::vector<Cost> cells;         // initial state: unary costs, then zeros for shifted costs

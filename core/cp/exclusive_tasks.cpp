@@ -17,7 +17,7 @@ constexpr std::size_t kMaxTasks = 200;
 // Largest number of cliques that get a constraint: the longest clique gives the bound, and each further one slows the
 // search.
 constexpr std::size_t kMaxCliques = 2;
-// Steps of the search for the longest clique: some milliseconds.
+// Largest number of steps of the search for the longest clique, which take some milliseconds.
 constexpr std::size_t kMaxSteps = 20000;
 
 struct Task {
@@ -47,7 +47,8 @@ class ExclusionGraph {
   // The longest cliques that are found, without those of one resource alone.
   std::vector<Clique> cliques() {
     std::vector<Clique> result;
-    // If each resource runs its tasks one after another, as in shops, searches decide the orders of tasks anyway.
+    // No cliques are needed if every resource runs its tasks one after another, as in job shops: searches then decide
+    // the orders of tasks.
     if (tasks_.size() > kMaxTasks || unary_.size() == solver_.task_groups().size()) return result;
     for (std::size_t seed = 0; seed < tasks_.size(); ++seed) result.push_back(grow(seed));
     std::sort(result.begin(), result.end(), [&](const Clique& a, const Clique& b) {

@@ -92,8 +92,8 @@ void Search::leave() {
   engine_.watch(nullptr);
 }
 
-// Implications of the root stay in the solver. Below it are three levels: for the whole search, for facts of the part
-// that is searched, and for restarts.
+// Implications of the root outlive the search. Below the root are three levels: for the whole search, for facts of the
+// part of the tree that is searched, and for restarts.
 void Search::begin() {
   begun_ = true;
   failed_ = !engine_.propagate();

@@ -44,7 +44,7 @@ class Solver final : public Sink {
   View fixed(Value value) override;
   void post(const std::string& name, const std::vector<Argument>& arguments) override;
 
-  // Pairs of tasks with a Boolean for their order; searches decide these before the starts.
+  // Adds a pair of tasks with a Boolean for their order: searches decide these Booleans before the starts.
   void add_order(const TaskOrder& order) { orders_.push_back(order); }
   const std::vector<TaskOrder>& orders() const { return orders_; }
   // before + distance <= after, for two variables.
@@ -55,7 +55,7 @@ class Solver final : public Sink {
   };
   const std::vector<Difference>& differences() const { return differences_; }
 
-  // Tasks that share a capacity; neighbourhoods keep their order.
+  // Adds tasks that share a capacity. A neighbourhood of tasks keeps the order of those that it does not release.
   void add_tasks(TaskGroup group) { task_groups_.push_back(std::move(group)); }
   const std::vector<TaskGroup>& task_groups() const { return task_groups_; }
 

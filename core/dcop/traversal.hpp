@@ -39,7 +39,7 @@ class Traversal {
   // `prefers_reached`: the token goes first to the neighbours with the most visited neighbours, whatever their ranks.
   Traversal(int variable, i64 rank, std::vector<int> neighbours, bool prefers_reached);
 
-  // Both append messages to neighbours to `out`.
+  // `start` begins the construction, and `receive` takes a message. Both append the messages to send to `out`.
   void start(std::vector<Sent>& out);
   void receive(int source, Body body, std::vector<Sent>& out);
 
@@ -79,7 +79,8 @@ class Traversal {
   i64 unranked_ = 0;        // number of neighbours with unknown ranks
   Key highest_;
   std::vector<std::pair<int, Body>> early_;
-  // The best wave so far: its key, its sender, and the number of neighbours without an answer.
+  // The best wave so far: true if there is one, its key, its sender, whether each neighbour's answer is awaited, and
+  // the number of these neighbours.
   bool waves_ = false;
   Key wave_{};
   int from_ = -1;

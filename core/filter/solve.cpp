@@ -183,7 +183,8 @@ class Solver {
         break;
       if (rows > kFirstRows && (upper_ - lower_) / kRungs > lower_ - bound) break;
       if (a.ran) rows = std::min(rows * 8, options_.most_rows);
-      // A better incumbent justifies another attempt on the whole rest; otherwise the gap is too large.
+      // After a better incumbent, the next attempt covers the whole gap again; otherwise its limit comes closer to the
+      // lower bound.
       limit = upper_ < upper_before ? upper_ - 1 : lower_ + (limit - lower_) / 4;
     }
     if (lower_ < upper_) slice(std::numeric_limits<double>::infinity());

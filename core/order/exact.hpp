@@ -6,7 +6,8 @@ namespace elimina::order {
 
 inline constexpr Vertex exact_size = 12;
 
-// Exact order for graphs of at most `exact_size` vertices; `limit` as in `better`.
+// Returns the order of least work of a graph with at most `exact_size` vertices, among the orders whose largest table
+// has at most 2^limit cells. If there is none, it is the order of least work among those with the smallest such table.
 Order exact_order(const Graph& graph, double limit);
 
 }  // namespace elimina::order

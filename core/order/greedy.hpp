@@ -16,9 +16,9 @@ enum class Rule { min_fill, weighted_min_fill, min_degree, min_weight, sweep };
 // current degree.
 std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random, Clock& clock);
 
-// A greedy elimination by fill-in that ends at a bucket of more than 2^log_cells cells, in the graph or, if it is
-// large, in a part of it. The remaining vertices follow in the sequence of a sweep, because even a symbolic elimination
-// of them would take too long.
+// A greedy elimination by fill-in that ends at a bucket of more than 2^log_cells cells. A part of a large graph is
+// tried first: the graph is at least as wide. The remaining vertices follow breadth first, because even a symbolic
+// elimination of them would take too long.
 struct PartialOrder {
   Order order;
   Vertex widest = none;             // vertex of this bucket; `none` if no bucket is that large

@@ -295,7 +295,8 @@ class Search::Work {
   }
   bool is_worth_more(const Cost& cost) const { return run_seconds(cost) > worth_a_search; }
 
-  // Reductions are safe for the width but can cost a little work; a descent over the whole tree recovers it.
+  // Reductions keep the least width possible, but may add a little to the order's work. Annealing all pieces of the
+  // tree removes this excess.
   Order polish(Order order, double run, Clock& whole) const {
     const double remaining = std::max(0.0, search_share * run - whole.counted());
     Clock clock(whole, std::min(0.02 + 0.05 * whole.seconds(), remaining));

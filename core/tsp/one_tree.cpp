@@ -117,7 +117,8 @@ bool OneTree::build(const std::vector<Use>& use, const std::vector<Length>& mult
   return true;
 }
 
-// Places increase from a node to its root in the union forest, so the last one is the largest.
+// Positions in `tree_` increase along the path from a city to the root of the union forest, so the last edge visited
+// has the largest position: it is the heaviest one.
 std::size_t OneTree::heaviest_between(int from, int to) const {
   auto a = static_cast<std::size_t>(from), b = static_cast<std::size_t>(to);
   std::size_t heaviest = 0;

@@ -1,5 +1,5 @@
-// Disjoint sets of variables that are views of each other: x = scale * y + offset with a scale of 1 or -1, found as
-// views of the roots of their sets.
+// Disjoint sets of variables that are views of each other: x = scale * y + offset with a scale of 1 or -1. A set is
+// represented by its root: `find` returns each variable as a view of the root.
 #pragma once
 #include <cstdint>
 #include <numeric>
@@ -15,7 +15,7 @@ class DisjointSets {
     for (std::size_t v = 0; v < count; ++v) links_.push_back({static_cast<std::int32_t>(v)});
   }
 
-  // `v` as a view of its root.
+  // Returns `v` as a view of the root of its set.
   View find(std::int32_t v) {
     View x = links_[static_cast<std::size_t>(v)];
     if (x.var == v) return x;

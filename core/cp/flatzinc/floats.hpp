@@ -58,7 +58,7 @@ class Floats {
   void post_constraints(const Poll& poll);
 
   const Quantity& quantity(std::size_t variable) const { return *quantities_[variable]; }
-  // Variables of the sink for floats without bounds.
+  // The sink's numbers of the variables that stand for floats without bounds.
   const std::vector<int>& free_variables() const { return free_variables_; }
   // Value of a float in decimals, as many as its error allows.
   std::string show(std::size_t variable, Value n) const;

@@ -124,7 +124,8 @@ class CycleOfEdges final : public Propagator {
   std::size_t far_ = 0, length_ = 0, joined_ = 0;
 };
 
-// The bound on the length. Multipliers start from those of the parent node of the search.
+// Propagator of Held and Karp's bound: it raises the least length, and filters edges. Its multipliers start from those
+// of the search's parent node.
 class CycleBound final : public Propagator {
  public:
   CycleBound(std::shared_ptr<const Graph> graph, Views edges, View length)

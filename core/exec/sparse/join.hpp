@@ -1,9 +1,10 @@
 // The join of two sorted tables, fused with the elimination of the least significant variable.
 //
-// Both tables' keys are in the output's layout: shared variables first, then variables of the left table only, of the
-// right table only, and the low field. Rows of one table that differ only in the low field are a run; each pair of runs
-// of a group (equal shared variables) makes an output row, or, without elimination, a row for each value that both runs
-// have.
+// Both tables' keys are in the output's layout: shared variables first, then variables of the left table only,
+// variables of the right table only, and last the least significant variable, the low field. Rows with equal shared
+// variables are a group. Rows of one table that differ only in the low field are a run. Each pair of a left and a right
+// run of a group makes one output row. Without elimination, it makes a row for each value of the low field that both
+// runs have.
 #pragma once
 #include <algorithm>
 #include <stdexcept>
