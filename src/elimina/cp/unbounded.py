@@ -23,7 +23,7 @@ def bounds_advice(names: Sequence[str]) -> str:
 
 
 def warn_of_missing_bounds(names: Sequence[str]) -> None:
-    """Warn of variables without bounds: a complete search that relies on their limits proves nothing."""
+    """Warn of variables without bounds: a search of their default range proves nothing."""
     if names:
         searched = "only values from -2^42 to 2^42 were searched, which proves nothing"
         logger.warning("%s; %s: %s", missing_bounds_text(names), searched, bounds_advice(names))

@@ -75,7 +75,7 @@ class Efforts(NamedTuple):
 
     @staticmethod
     def of(efforts: Sequence[Effort]) -> Efforts:
-        """Return the work of variables."""
+        """Combine the work of several variables."""
         dtypes = {dtype for effort in efforts for dtype in effort.dtypes}
         return Efforts(
             max((effort.cells for effort in efforts), default=1),

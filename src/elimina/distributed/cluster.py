@@ -57,7 +57,7 @@ class Worker(NamedTuple):
     memory: int
 
     def lanes(self, device: str) -> int:
-        """Return the number of tasks that it runs at a time on a device."""
+        """Return the number of tasks that the worker runs at a time on a device."""
         return min(self.threads, self.gpus) if gpu_numbers(device) else self.threads
 
 

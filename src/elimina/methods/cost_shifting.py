@@ -175,7 +175,12 @@ def shift_clusters(original: ShiftedProblem, options: Options, order: Sequence[i
 def _shifted_in(
     graph: JoinGraph, problem: Problem, seconds: float, gpu: CudaDevice | None
 ) -> tuple[Problem, float] | None:
-    """Return the problem with the clusters' tables, and the slack; None if all is forbidden, or costs are too large."""
+    """Join tables to clusters, and shift costs between the clusters.
+
+    Returns:
+        The problem of the clusters' tables, and the largest change of a total by rounding; None if no assignment is
+        allowed, or costs are too large.
+    """
     model = problem.model
     cost_distances = distances(problem, FORBIDDEN_COST)
     if not cost_distances.possible:

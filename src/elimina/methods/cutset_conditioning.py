@@ -51,7 +51,7 @@ _SHRINK, _ROUNDS = 0.8, 8
 
 
 def cutset_conditioning(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield estimates without an answer until all slices take less than most of the time, then the exact marginals.
+    """Yield estimates without an answer until all slices are expected to end in time, then the exact marginals.
 
     The iterator ends without the marginals if the factors do not fit, forbid everything or leave the range of doubles,
     or if underflow makes the marginals inaccurate.
@@ -111,7 +111,7 @@ def _conditioning(problem: Problem, factors: FactorList, options: Options, limit
 
 
 def _is_timely(conditioning: CutsetConditioning, limits: Limits) -> bool:
-    """Add up the first slices; return whether all take less than most of the remaining time."""
+    """Add up the first slices; return whether all slices are expected to end in time."""
     started, seconds = time.monotonic(), min(limits.seconds, _UNLIMITED_SECONDS)
     if conditioning.run(min(_TRIAL_SHARE * seconds, _MAX_TRIAL_SECONDS)):
         return True

@@ -239,8 +239,8 @@ class DynamicModel(DynamicNetwork, Displayed):
     ) -> Posteriors:
         """Compute the posteriors of each slice given all observations of its sequence.
 
-        The messages of a long sequence are computed twice, so that only those of the square root of its slices are
-        kept.
+        The messages of a long sequence are computed twice: of n messages, only about the square root of n are kept in
+        memory at a time.
 
         Args:
             observations: See ``filter``.

@@ -1,7 +1,8 @@
 """Forward and backward passes of hidden Markov models, in dense form.
 
-The joint states of the variables with children in the next slice are the states of one Markov chain. All other
-variables have parents among them alone, so that the observations of a slice become one likelihood for each state.
+The joint states of the interface, the variables with children in the next slice, are the states of one Markov chain.
+All other variables have their parents in the interface, so the observations of a slice become one likelihood for each
+state.
 """
 
 from __future__ import annotations

@@ -295,7 +295,7 @@ class SliceTrees:
         joint = logs[:, None] + moves + after
         relevant = joint > joint.max() + _RELEVANT
         rows, tree = np.flatnonzero(relevant.any(axis=1)), self._first if before is None else self._later
-        # A run takes only earlier states whose weights a float can hold side by side.
+        # Each run takes the previous slice's states of one level, whose weights fit the range of floats together.
         levels = ((logs[rows].max() - logs[rows]) // _LEVEL).astype(np.int64)
         posteriors = {v: np.zeros((1, self._network.variables[v].size)) for v in variables}
         for level in np.unique(levels).tolist():

@@ -270,7 +270,7 @@ def _with_forms(
 
 
 class _Chooser:
-    """Forecast of the steps in order: the prediction of each message needs those before it."""
+    """Choice of sparse or dense tables, step by step: the forecast of a message needs those of earlier messages."""
 
     def __init__(self, plan: Plan, machine: Machine, factor_densities: _FactorDensities, times: float) -> None:
         self._plan, self._machine, self._factor_densities, self._times = plan, machine, factor_densities, times

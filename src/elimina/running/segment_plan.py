@@ -56,11 +56,12 @@ class SegmentProblems:
         self._model = Model(model.variables, model.factors, sense=model.sense, check=False)
 
     def given(self, values: Mapping[int, int], variables: Sequence[int]) -> Problem:
-        """Return the problem of some variables, which no table may link to other undecoded ones.
+        """Return the problem of a segment, given the decoded variables.
 
         Args:
             values: Decoded variable -> value index.
-            variables: The variables.
+            variables: The segment's variables. No table may contain both one of them and an undecoded variable outside
+                the segment.
         """
         problem = self._problem
         inside = np.zeros(len(problem.model.sizes), dtype=bool)

@@ -58,7 +58,7 @@ def seconds_of_last_turn(facts: Facts) -> float:
 
 
 def optimum(facts: Facts, _: Row) -> Portfolio:
-    """Find the optimum by the methods for it."""
+    """Find the best assignment by the strategies of the task ``mpe``."""
     solver = facts.solver
 
     def translated(result: Result) -> Result:

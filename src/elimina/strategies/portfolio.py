@@ -188,7 +188,7 @@ class Solver:
         return affordable_ibounds(planned.problem, order, options.beside(self.run.held), self.run.deadline)[-1]
 
     def rough_order(self) -> Order:
-        """Return a quick order of the problem, which is found once; after ``quick_order``, the order that it kept."""
+        """Return a quick order of the problem, found once; ``quick_order`` may replace it by a better one."""
         assert self._first is not None
         if self._first.rough is None:
             with self.run.phase("order"), self._for_planning():

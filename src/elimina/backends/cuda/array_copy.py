@@ -59,7 +59,7 @@ def copy_array(
         source_array: Cells of the array to copy.
         target_array: Destination, possibly of another dtype.
         limit: Least value of the cells that become ``forbidden``; None: all are copied.
-        forbidden: A number of the other dtype.
+        forbidden: Value of ``target_array``'s dtype for cells of at least ``limit``.
 
     Returns:
         True if the array was copied; False if no kernel suits the arrays' size, strides or dtypes.

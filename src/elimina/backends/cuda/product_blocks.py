@@ -67,7 +67,14 @@ class ProductCut(NamedTuple):
 
 
 class ProductStepShape(NamedTuple):
-    """A step: numbers of its eliminated variable's values, cells and record's words, and its lhs and rhs tables."""
+    """Size of a step with a product.
+
+    Attributes:
+        domain: Number of values of the eliminated variable.
+        outer_cells, mid_cells, lo_cells: Numbers of combinations of the slow, middle and fast axes.
+        words: Number of words of the step's record.
+        a, b: The lhs and the rhs.
+    """
 
     domain: int
     outer_cells: int
