@@ -115,5 +115,5 @@ def test_errors(elimina, arguments, problem):
 def test_solve_names_the_command(elimina):
     code, _, err = elimina("solve", HEATING)
     assert code == 1
-    assert "node 'Buy' is a decision node, of an influence diagram: read it by" in err
+    assert "node 'Buy' is a decision node, of an influence diagram: solve it by" in err
     assert "'elimina decide'" in err

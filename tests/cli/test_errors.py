@@ -166,7 +166,7 @@ def test_bad_files_of_evidence_and_orders(elimina, radio, tmp_path):
 def test_memory_that_runs_out(elimina, radio, monkeypatch):
     from elimina.running import sweep
 
-    def fail(*arguments):
+    def fail(*arguments, **options):
         raise MemoryError("Unable to allocate 9 PiB")
 
     monkeypatch.setattr(sweep, "Encoder", fail)

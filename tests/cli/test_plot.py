@@ -24,7 +24,7 @@ def test_errors(elimina, radio, monkeypatch):
         1,
         (
             "elimina: x.gif: pictures are written to .svg, .png, .pdf files, and a model's graph also to .dot and "
-            ".graphml files ('elimina plot', elimina.viz.write_graph)\n"
+            ".graphml files\n"
         ),
     )
     monkeypatch.setitem(sys.modules, "matplotlib", None)
