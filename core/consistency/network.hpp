@@ -12,7 +12,7 @@ namespace elimina::consistency {
 using network::Cost;
 using network::Var;
 
-// Cost of forbidden cells. It stays above every allowed cost, whatever is shifted.
+// Cost of forbidden cells. It stays above every allowed cost, however costs are shifted.
 inline constexpr Cost forbidden = Cost{1} << 60;
 
 struct Function : network::Function {

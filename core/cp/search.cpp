@@ -459,7 +459,8 @@ void Search::start_stretch() {
                     [this](const Row& row) { return applies(row); });
   calls_at_restart_ = calls;
   failures_at_restart_ = statistics_.failures;
-  // Kept values cause the failures of a neighbourhood, which would mislead searches of the tree.
+  // Failures in a neighbourhood are due to its kept values. They are not counted, because the counts would mislead
+  // searches of the tree.
   const Scope scope = schedule_.row().scope;
   engine_.count_failures(scope == Scope::tree || scope == Scope::target);
   if (failed_) return;

@@ -1,4 +1,4 @@
-// A model to be solved: variables, and constraints by name. There are no globals: a process may have many.
+// A model to be solved: variables, and constraints by name. There is no global state: a process may hold many models.
 #pragma once
 #include <functional>
 #include <map>
@@ -25,7 +25,7 @@ class Sink {
   virtual ~Sink() = default;
   virtual int variables() const = 0;
   virtual View new_variable(Value lo, Value hi) = 0;
-  // A view of a fixed variable with this value; one variable for each value.
+  // Returns a view of a variable that is fixed to this value; equal values share a variable.
   virtual View fixed(Value value) = 0;
   // Posts a constraint by its name (`constraint_names`), with FlatZinc's arguments. `NAME_reif` and `NAME_imp`, where
   // they exist, take a further Boolean. A set is given by its values. Throws `Refused` for unknown names and unfit

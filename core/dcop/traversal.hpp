@@ -86,7 +86,8 @@ class Traversal {
   int from_ = -1;
   std::vector<char> silent_;
   i64 silent_count_ = 0;
-  // The token: children so far, possible next stops, and the number of neighbours without an answer.
+  // The token: whether each neighbour has been visited, the number of visited neighbours, the possible next stops, and
+  // the numbers of neighbours without an answer and of visits so far.
   std::vector<char> reached_;
   i64 reached_count_ = 0;
   std::vector<std::pair<i64, Key>> untried_;
