@@ -176,7 +176,7 @@ class Agent:
         return outgoing
 
     def _handle(self, source: int, target: int, body: Body) -> None:
-        """Let a variable react to another one."""
+        """Deliver a message to one of the agent's variables."""
         traversal, send = self._traversals[target], self._send[target]
         if isinstance(body, TRAVERSAL):
             hear(traversal, source, body, send)

@@ -361,7 +361,7 @@ class Cost(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes: a number, and whether there is one."""
+        """Bytes of the total, and of a flag that is set if the values are allowed."""
         return 2 * _WORD
 
 

@@ -86,7 +86,7 @@ class _Round(NamedTuple):
 
 
 def _total(rounds: Sequence[_Round]) -> _Round:
-    """Return one round with the sums of all given ones, at least one."""
+    """Return one round with the sums of some rounds; there must be at least one."""
     return _Round(*(sum(sums[1:], sums[0]) for sums in zip(*rounds, strict=True)))
 
 

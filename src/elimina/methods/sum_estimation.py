@@ -126,7 +126,7 @@ class SumEstimation:
 
 
 def surest(estimates: Sequence[SumEstimate], first_log_z: float) -> SumEstimate | None:
-    """Return the estimate of the least error, which its distance from the others increases; None without any.
+    """Return the estimate of the least error, once distances between estimates have increased errors; None if empty.
 
     Args:
         estimates: The latest estimate of each method without samples, those of better methods last.

@@ -457,7 +457,7 @@ class OptionRecord(NamedTuple):
 
     @property
     def tasks_text(self) -> str:
-        """The tasks that it goes with, in a sentence."""
+        """The tasks that the option goes with, in a sentence."""
         names = tasks_that(self.tasks or bool)
         return f"the task{'s' if names[1:] else ''} {joined(names)}{self.tasks_note}"
 

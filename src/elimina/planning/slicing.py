@@ -89,7 +89,7 @@ def make_sliced_plan(elimination: Elimination, unsliced: Plan) -> Plan | None:
 
 
 def make_finer_plan(elimination: Elimination, plan: Plan, least: int) -> Plan:
-    """Plan with at least this many slices, if there are variables for it, to be run at the same time.
+    """Plan at least this many slices, to be run at the same time, if there are variables to condition on.
 
     The given plan is returned if the finer one saves no time, or does not fit.
 

@@ -383,7 +383,7 @@ def _peak(sparse: Sparse, item: int, keep: bool) -> int:
 
 
 def groups(sparse: Sparse) -> list[tuple[bool, list[int]]]:
-    """Return runs of consecutive steps of one kind: whether they work on tuples, and their numbers."""
+    """Return runs of consecutive steps of one kind: True if the steps work on tuples, and the steps' numbers."""
     numbers = range(len(sparse.steps))
     return [(kind, list(group)) for kind, group in itertools.groupby(numbers, lambda n: sparse.forms[n].in_rows)]
 

@@ -129,5 +129,5 @@ def rounding(problem: Problem, plan: Plan, cost: float, constants: Iterable[floa
 
 
 def widened(bound: float, *terms: float) -> float:
-    """Return a lower bound minus the possible rounding error of the sum of terms that it was computed by."""
+    """Return a lower bound minus the possible rounding error of the sum of terms from which it was computed."""
     return bound - _SAFETY_FACTOR * epsilon("float64") * sum(map(abs, terms), abs(bound))

@@ -185,7 +185,7 @@ def _central_order(problem: Problem, order: Sequence[int]) -> tuple[int, ...]:
 
 
 class _SegmentPlanner:
-    """Plans of all runs.
+    """A planner of all runs of an optimum in segments.
 
     Args:
         elimination: Elimination of the whole problem.

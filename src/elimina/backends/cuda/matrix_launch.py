@@ -80,7 +80,7 @@ class MatrixLaunch(NamedTuple):
     work: int
 
     def kernel_names(self, semiring: str, dtype: np.dtype[np.generic]) -> tuple[str, ...]:
-        """Return the names of the kernels that it runs, in a semiring and a dtype."""
+        """Return the names of the kernels that the launch runs, in a semiring and a dtype."""
         kind = semiring, dtype
         return kernels.range_kernel(*kind), kernels.scale_kernel(*kind), kernels.extremes_kernel(*kind, self.words)
 

@@ -77,7 +77,7 @@ def read_tuples(
 
 
 def _apart(text: str) -> list[str]:
-    """Return the values, stripped, with the separators between them."""
+    """Split a text at each ``|``; return the stripped pieces, with the separators between them."""
     words = [word for piece in text.split("|") for word in (piece.strip(), "|")]
     return words[:-1]
 
