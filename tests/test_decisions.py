@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
@@ -88,6 +88,40 @@ def random_diagram(seed: int, *, no_forgetting: bool, decisions: int = 2, least:
         utilities[f"u{number}"] = Table(scope, values.round(rng.choice([0, 3])))
     variables = [Variable(f"x{v}", size) for v, size in enumerate(sizes)]
     return InfluenceDiagram(variables, factors, children, observed, utilities, no_forgetting=no_forgetting)
+
+
+class Process:
+    """A partially observed Markov decision process whose decisions see the latest observation alone.
+
+    Args:
+        seed: Random seed.
+        steps: Number of decisions.
+    """
+
+    def __init__(self, seed: int, steps: int) -> None:
+        random = np.random.default_rng(seed)
+        self.steps, self.start = steps, random.dirichlet(np.ones(3))
+        self.moves = random.dirichlet(np.full(3, 0.5), (3, 2))
+        self.rewards = random.random((3, 2))
+        seen = random.dirichlet(np.full(2, 0.5), 3)
+        chance = {"s0": self.start}
+        for t in range(steps):
+            chance[f"o{t}", f"s{t}"] = seen.T
+            if t:
+                chance[f"s{t}", f"s{t - 1}", f"d{t - 1}"] = np.moveaxis(self.moves, -1, 0)
+        self.diagram = InfluenceDiagram.from_tables(
+            chance,
+            {f"d{t}": [f"o{t}"] for t in range(steps)},
+            {(f"r{t}", f"s{t}", f"d{t}"): self.rewards for t in range(steps)},
+            states={f"{name}{t}": size for t in range(steps) for name, size in (("s", 3), ("o", 2), ("d", 2))},
+        )
+
+    def value_where_states_are_seen(self) -> float:
+        """Return the largest expected utility of decisions that see the state, by backward induction."""
+        values = np.zeros(3)
+        for _ in range(self.steps):
+            values = (self.rewards + self.moves @ values).max(axis=1)
+        return float(self.start @ values)
 
 
 def spread(table: Table, diagram: InfluenceDiagram) -> np.ndarray:
@@ -249,30 +283,81 @@ class TestBruteForce:
             single = [p for p in all_policies(diagram) if all(_equal(p[o], t) for o, t in others.items())]
             assert all(expected(diagram, p) <= result.value + slack for p in single)
 
-    @pytest.mark.parametrize("relaxation", range(3))
+    @pytest.mark.parametrize("relaxation", range(5))
     @given(st.integers(0, 10**9), st.integers(1, 100))
     def test_bounds_of_relaxations(self, relaxation, seed, eliminations):
-        """Each relaxation alone, and none, bounds the best policies from above, and finds them in the end."""
+        """Each relaxation alone, and none, bounds the best policies from above, and finds them in the end.
+
+        The first one remembers everything, the others ever more of the latest decisions.
+        """
         diagram = random_diagram(seed, no_forgetting=False, decisions=3)
         if count_of_policies(diagram) > 600:
             return
         best = max(expected(diagram, policies) for policies in all_policies(diagram))
         slack = 1e-9 * scale_of(diagram)
-        original = policy_search._relaxations
+        original, used = policy_search._relaxations, []
+
+        def single(*args):
+            used.extend(itertools.islice(itertools.chain(*original(*args)), relaxation, relaxation + 1))
+            return [used[-1:]]
+
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(
-                policy_search,
-                "_relaxations",
-                lambda *args: itertools.islice(original(*args), relaxation, relaxation + 1),
-            )
+            patch.setattr(policy_search, "_relaxations", single)
             whole = diagram.solve()
             patch.setattr(decisions, "MAX_ELIMINATIONS", eliminations)
             result = diagram.solve()
         for answer in (whole, result):
             assert answer.lower_bound == answer.value
             assert answer.value - slack <= best <= answer.upper_bound + slack
-        if relaxation < 2:
+        if used:
             assert (whole.status, whole.value) == ("optimal", pytest.approx(best, abs=slack))
+
+    @given(st.integers(0, 10**9))
+    def test_longer_memories_bound_closer(self, seed):
+        """The bounds of relaxations get closer as decisions remember more of the earlier ones."""
+        diagram = random_diagram(seed, no_forgetting=False, decisions=4)
+        question = single_policy_updating.DecisionQuestion(diagram, {}, {}, 0, 0)
+        updates = single_policy_updating.PolicyUpdates(question, Options())
+        if not updates.order.others or count_of_policies(diagram) > 600:
+            return
+        start = next(iter(updates.policy_sets(next(iter(updates.starts())), 0)))
+        best = max(expected(diagram, policies) for policies in all_policies(diagram))
+        slack, bounds = 1e-9 * scale_of(diagram), [best]
+        whole, windows = policy_search._relaxations(question, updates)
+        for relaxation in [*whole, *reversed(list(windows))]:
+            search = policy_search._Search(question, updates, relaxation, start, math.inf)
+            bounds.append(search._node(search._everything, math.inf, {}).bound)
+        assert len(bounds) > 1
+        assert all(one <= other + slack for one, other in itertools.pairwise(bounds))
+
+    @given(st.integers(0, 10**9))
+    @settings(max_examples=5)
+    def test_processes(self, seed):
+        """Windows find and prove the best policies where full memories do not fit."""
+        diagram = Process(seed, 3).diagram
+        best = max(expected(diagram, policies) for policies in all_policies(diagram))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(policy_search, "_full_memory", lambda *_: iter([]))
+            result = diagram.solve()
+        assert (result.status, result.value) == ("optimal", pytest.approx(best, abs=1e-9))
+
+    @pytest.mark.parametrize("seed", [0, 1])
+    def test_bounds_of_long_processes(self, seed):
+        """Decisions that see the state bound the value; those that remember the latest decisions bound it closer."""
+        process, bounds = Process(seed, 7), []
+        windows = policy_search._windows
+        for count in (1, 2, 4):
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(policy_search, "_full_memory", lambda *_: iter([]))
+                patch.setattr(policy_search, "_windows", lambda *args, n=count: itertools.islice(windows(*args), n))
+                patch.setattr(policy_search._Search, "run", lambda *_: iter([]))
+                patch.setattr(decisions, "MAX_ELIMINATIONS", 10**9)
+                result = process.diagram.solve()
+            bounds.append(result.upper_bound)
+            assert result.value <= result.upper_bound + 1e-9
+        assert bounds[0] == pytest.approx(process.value_where_states_are_seen())
+        assert bounds[0] > bounds[1] + 1e-6
+        assert bounds[1] >= bounds[2] - 1e-9
 
     @given(st.integers(0, 10**9))
     def test_policies_of_users(self, seed):
@@ -437,7 +522,10 @@ class TestLimits:
     def test_best_policies_so_far(self, monkeypatch):
         """An interrupt after the first start of a diagram that is not soluble keeps its policies."""
         diagram = InfluenceDiagram.from_tables(
-            {}, {"a": [], "b": []}, {("reward", "a", "b"): [[2, 0], [0, 3]]}, states={"a": 2, "b": 2}
+            {},
+            {"a": [], "b": []},
+            {("reward", "a", "b"): [[2, 0], [0, 3]], ("prize", "b"): [0.1, 0]},
+            states={"a": 2, "b": 2},
         )
         original = single_policy_updating.PolicyUpdates.starts
 
@@ -447,8 +535,8 @@ class TestLimits:
 
         monkeypatch.setattr(single_policy_updating.PolicyUpdates, "starts", starts)
         result = diagram.solve(restarts=1)
-        assert (result.status, result.ended_by, result.lower_bound) == ("feasible", "interrupt", result.value)
-        assert result.value == pytest.approx(3)
+        assert (result.status, result.ended_by, result.lower_bound) == ("bounded", "interrupt", result.value)
+        assert (result.value, result.upper_bound) == (pytest.approx(3), pytest.approx(3.1))
         assert not result.marginals
 
     def test_bounds_at_the_time_limit(self, monkeypatch):

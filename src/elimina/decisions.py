@@ -343,7 +343,7 @@ class InfluenceDiagram(DecisionNetwork):
         upper = policy_set.value if is_given or policy_set.is_optimal else policy_set.upper_bound
         status: Status = "exact" if is_given else "optimal" if policy_set.is_optimal else "bounded"
         return Result(
-            status if upper is not None else "feasible",
+            status,
             TASK,
             policy_set.value,
             policy_set.value,

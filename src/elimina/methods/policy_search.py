@@ -1,13 +1,15 @@
 """Upper bounds on expected utilities where decisions forget, and policies of largest expected utility.
 
 A relaxation lets each decision see more, so that the diagram is soluble: its maximum expected utility is an upper bound
-(Nilsson and Höhle 2001; Yuan, Wu and Hansen 2010). Branch and bound fixes the state that a decision takes at one
+(Nilsson and Höhle 2001; Yuan, Wu and Hansen 2010). In a long diagram, decisions remember as many earlier ones as fit,
+and see the state of the world before these. Branch and bound fixes the state that a decision takes at one
 combination of its observations, where the policies of the relaxation take several. A relaxation that never does so has
 policies of the diagram itself, whose expected utility is the bound.
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import heapq
 import itertools
@@ -95,22 +97,29 @@ def best_policies(
         MemoryLimitError: A joint distribution, or a policy, does not fit into memory.
     """
     updates = PolicyUpdates(question, options)
+    upper = math.fsum(float(table.values.max()) for table in question.diagram.utilities.values())
     best: PolicySet | None = None
     for start, policies in enumerate(updates.starts()):
         for policy_set in updates.policy_sets(policies, start):
             if best is None or policy_set.value > best.value:
-                best = policy_set
+                best = policy_set if policy_set.is_optimal else _bounded(policy_set, upper, updates)
                 report(best)
+        if best is not None and best.is_optimal:
+            break
     assert best is not None
     if not best.is_optimal:
-        for policy_set in _searched(question, updates, best, is_over):
+        for policy_set in _searched(question, updates, best, upper, is_over):
             best = policy_set
             report(best)
     return best
 
 
 def _searched(
-    question: DecisionQuestion, updates: PolicyUpdates, start: PolicySet, is_over: Callable[[int], bool]
+    question: DecisionQuestion,
+    updates: PolicyUpdates,
+    start: PolicySet,
+    upper: float,
+    is_over: Callable[[int], bool],
 ) -> Iterator[PolicySet]:
     """Yield ever better policies, with ever closer upper bounds on the expected utility of any policies.
 
@@ -118,47 +127,80 @@ def _searched(
         question: The diagram, the evidence and the given policies.
         updates: Updates of the diagram's policies.
         start: Policies to begin with. Those of extremal decisions are optimal.
+        upper: Upper bound on the expected utility of any policies.
         is_over: Function of the number of eliminations that returns whether the search ends.
     """
-    upper = math.fsum(float(table.values.max()) for table in question.diagram.utilities.values())
-    yield (best := _bounded(start, upper, updates))
-    if best.is_optimal:
-        return
-    for relaxation in _relaxations(question, updates):
-        scopes = [relaxation.scope(d) for d in relaxation.order]
-        if sum(map(updates.policy_bytes, scopes)) > _MAX_RELAXED_BYTES:
-            continue
-        try:
-            yield from _Search(question, updates, relaxation, best, upper).run(is_over)
-        except MemoryLimitError:
-            continue
-        return
+    best = start
+    for relaxations in _relaxations(question, updates):
+        search: _Search | None = None
+        with contextlib.suppress(MemoryLimitError):
+            for relaxation in relaxations:
+                closer = _Search(question, updates, relaxation, best, upper)
+                for best in closer.begin():
+                    yield best
+                search, upper = closer, closer.upper_bound
+                if best.is_optimal or is_over(updates.eliminations):
+                    return
+        if search is not None:
+            with contextlib.suppress(MemoryLimitError):
+                yield from search.run(best, is_over)
+            return
 
 
-def _relaxations(question: DecisionQuestion, updates: PolicyUpdates) -> Iterator[_Relaxation]:
-    """Yield soluble relaxations: decisions remember all earlier observations, or observe all unaffected variables."""
+def _relaxations(question: DecisionQuestion, updates: PolicyUpdates) -> list[Iterator[_Relaxation]]:
+    """Return series of soluble relaxations, each with ever closer bounds; the first one that is not empty is used."""
+    return [_full_memory(question, updates), _windows(question, updates)]
+
+
+def _full_memory(question: DecisionQuestion, updates: PolicyUpdates) -> Iterator[_Relaxation]:
+    """Yield the relaxation in which decisions remember everything, if it is soluble and its policies are small."""
+    relaxation, needed = _relaxation(question, updates, len(updates.order.others))
+    if relaxation is not None and needed <= _MAX_RELAXED_BYTES:
+        yield relaxation
+
+
+def _windows(question: DecisionQuestion, updates: PolicyUpdates) -> Iterator[_Relaxation]:
+    """Yield soluble relaxations in which decisions remember ever more of the latest ones, while policies are small."""
+    for window in range(len(updates.order.others)):
+        relaxation, needed = _relaxation(question, updates, window)
+        if needed > _MAX_RELAXED_BYTES:
+            return
+        if relaxation is not None:
+            yield relaxation
+
+
+def _relaxation(question: DecisionQuestion, updates: PolicyUpdates, window: int) -> tuple[_Relaxation | None, int]:
+    """Return a diagram in which decisions see more of the past, None if it is not soluble, and its policies' bytes.
+
+    A decision remembers a number of earlier decisions, with all that these observed. It also observes all variables
+    that neither these decisions nor later ones affect, such as the state of the world before them.
+
+    Args:
+        question: The diagram, the evidence and the given policies.
+        updates: Updates of the diagram's policies.
+        window: Number of earlier decisions.
+    """
     decisions = updates.graph.sequence_of(updates.order.others)
     evidence = set(question.evidence)
     own = {d: tuple(updates.graph.parents[d]) for d in decisions}
-    remembered: dict[int, set[int]] = {}
-    memory: set[int] = set()
-    for d in decisions:
-        remembered[d] = memory | set(own[d])
-        memory = remembered[d] | {d}
+    affected: dict[int, set[int]] = {}
     hidden = set(evidence)
-    unaffected: dict[int, set[int]] = {}
     for d in reversed(decisions):
         hidden |= updates.graph.descendants(d)
-        unaffected[d] = set(range(len(question.diagram.variables))) - hidden
-    for observed in (remembered, unaffected):
-        graph = copy.deepcopy(updates.graph)
-        for d in decisions:
-            graph.set_parents(d, sorted(observed[d] - evidence))
-        graph.remove_idle_arcs(decisions, evidence, own)
-        order = tuple(reversed(decisions))
-        if all(graph.is_extremal(d, order[n:], evidence) for n, d in enumerate(order)):
-            added = {d: tuple(v for v in graph.parents[d] if v not in own[d]) for d in decisions}
-            yield _Relaxation(graph, order, own, added)
+        affected[d] = set(hidden)
+    graph = copy.deepcopy(updates.graph)
+    for n, d in enumerate(decisions):
+        first = max(0, n - window)
+        observed = {*decisions[first:n], *(v for e in decisions[first : n + 1] for v in own[e])}
+        if n >= window:
+            observed |= set(range(len(question.diagram.variables))) - affected[decisions[first]]
+        graph.set_parents(d, sorted(observed - evidence))
+    graph.remove_idle_arcs(decisions, evidence, own)
+    added = {d: tuple(v for v in graph.parents[d] if v not in own[d]) for d in decisions}
+    relaxation = _Relaxation(graph, tuple(reversed(decisions)), own, added)
+    needed = sum(updates.policy_bytes(relaxation.scope(d)) for d in decisions)
+    is_soluble = all(graph.is_extremal(d, relaxation.order[n:], evidence) for n, d in enumerate(relaxation.order))
+    return relaxation if is_soluble else None, needed
 
 
 def _bounded(policy_set: PolicySet, upper_bound: float, updates: PolicyUpdates) -> PolicySet:
@@ -168,6 +210,19 @@ def _bounded(policy_set: PolicySet, upper_bound: float, updates: PolicyUpdates) 
 
 
 class _Search:
+    """Branch and bound with the bounds of one relaxation.
+
+    Args:
+        question: The diagram, the evidence and the given policies.
+        updates: Updates of the diagram's policies.
+        relaxation: The relaxation.
+        start: The best policies so far.
+        upper_bound: Upper bound on the expected utility of any policies.
+
+    Attributes:
+        upper_bound: Largest bound of the nodes that are left.
+    """
+
     def __init__(
         self,
         question: DecisionQuestion,
@@ -176,23 +231,32 @@ class _Search:
         start: PolicySet,
         upper_bound: float,
     ) -> None:
-        self._updates, self._relaxation, self._best, self._upper_bound = updates, relaxation, start, upper_bound
+        self._updates, self._relaxation, self._best, self.upper_bound = updates, relaxation, start, upper_bound
         self._fixed = {d: policy for d, policy in start.policies.items() if d not in relaxation.own}
         sizes = [v.size for v in question.diagram.variables]
         self._everything = {
             d: np.ones([sizes[v] for v in (*own, d)], dtype=np.bool_) for d, own in relaxation.own.items()
         }
-        self._nodes = 0
+        self._nodes = start.nodes
+        self._root: _Node | None = None
 
-    def run(self, is_over: Callable[[int], bool]) -> Iterator[PolicySet]:
-        """Yield policies and bounds: see ``_searched``."""
-        root = self._node(self._everything, self._upper_bound, {})
+    def begin(self) -> Iterator[PolicySet]:
+        """Solve the relaxation without restrictions, and yield its bound and better policies."""
+        root = self._root = self._node(self._everything, self.upper_bound, {})
+        self.upper_bound = root.bound
+        self._best = self._bounded(max(root.bound, self._best.value))
+        yield self._best
         yield from self._improve(root.policies, is_updated=True)
+
+    def run(self, best: PolicySet, is_over: Callable[[int], bool]) -> Iterator[PolicySet]:
+        """Yield policies and bounds after those of ``begin``: see ``_searched``; ``best``: the best policies so far."""
+        self._best, root = best, self._root
+        assert root is not None
         numbers = itertools.count()
         queue = [(-root.bound, next(numbers), root)] if root.conflict else []
         while queue:
             node = queue[0][-1]
-            self._upper_bound = node.bound
+            self.upper_bound = node.bound
             self._best = self._bounded(node.bound)
             yield self._best
             if self._best.is_optimal or is_over(self._updates.eliminations):
@@ -218,7 +282,7 @@ class _Search:
             policy_sets = [self._best._replace(policies=policies, utilities=utilities)]
         for policy_set in policy_sets:
             if policy_set.value > self._best.value:
-                upper = max(self._upper_bound, policy_set.value)
+                upper = max(self.upper_bound, policy_set.value)
                 self._best = policy_set._replace(upper_bound=upper, nodes=self._nodes)
                 yield self._best
 

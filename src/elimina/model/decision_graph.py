@@ -102,6 +102,12 @@ class DecisionGraph(DirectedGraph):
             is_reduced = False
             for decision in self.sequence_of(decisions)[::-1]:
                 utilities = self.later_utilities(decision)
+                # Observations without an active path to them are idle together; each other one is tested alone.
+                reached = self.reached(utilities, {decision, *self.parents[decision]} | evidence)
+                used = [v for v in self.parents[decision] if v in reached or v in kept.get(decision, ())]
+                if len(used) < len(self.parents[decision]):
+                    self.set_parents(decision, used)
+                    is_reduced = True
                 for parent in [v for v in self.parents[decision] if v not in kept.get(decision, ())]:
                     others = {decision, *self.parents[decision]} - {parent} | evidence
                     if parent in evidence or not utilities & self.reachable([parent], others):

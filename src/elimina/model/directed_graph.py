@@ -36,7 +36,11 @@ class DirectedGraph:
         return reached
 
     def reachable(self, variables: Collection[int], observed: Set[int]) -> set[int]:
-        """Return the unobserved variables that an active path joins to some variables.
+        """Return the unobserved variables that an active path joins to some variables: see ``reached``."""
+        return self.reached(variables, observed) - observed
+
+    def reached(self, variables: Collection[int], observed: Set[int]) -> set[int]:
+        """Return the variables at which an active path from some variables ends, observed ones included.
 
         A path is active if each of its colliders (where two arrows meet) is observed or an ancestor of an observed
         variable, and none of its other variables is observed (Koller and Friedman, 2009, algorithm 3.1).
@@ -54,4 +58,4 @@ class DirectedGraph:
                 stack.extend((child, True) for child in self.children[v])
             if v in opening if is_downward else v not in observed:
                 stack.extend((parent, False) for parent in self.parents[v])
-        return {v for v, _ in visited if v not in observed}
+        return {v for v, _ in visited}
