@@ -211,6 +211,17 @@ def test_a_reliable_and_surer_sum_refutes_samples_of_similar_weights(trust, log_
     assert choose_estimate([others(other, 0.01, 3.0, log_z_error, trust), sampled], SIZES).method == method
 
 
+def test_samples_of_a_larger_sum_refute_others():
+    """Sums of samples are unbiased: those that miss a part have smaller sums, whatever error they state."""
+    rng = np.random.default_rng(16)
+    exact = rng.uniform(0.2, 0.8, COUNT)
+    missing, _ = samples(rng, np.roll(exact, 1), 0.01, log_z=-9.0, log_z_error=0.9)
+    found, _ = samples(rng, exact, 0.1, log_z_error=1.0)
+    assert choose_estimate([missing, found], SIZES).shares is found.estimate.shares
+    unsure = Candidate(missing.estimate._replace(log_z_error=4.0), 3)
+    assert choose_estimate([unsure, found], SIZES).shares is missing.estimate.shares
+
+
 def test_even_samples_are_not_refuted():
     rng = np.random.default_rng(4)
     other = shares_of(rng.uniform(0, 1, COUNT))

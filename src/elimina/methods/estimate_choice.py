@@ -71,7 +71,7 @@ def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -
     for candidate in candidates:
         if candidate.estimate.error == 0:
             return candidate.estimate
-    sampled = [candidate for candidate in candidates if candidate.estimate.folds is not None]
+    sampled = _unrefuted([candidate for candidate in candidates if candidate.estimate.folds is not None])
     others = [candidate for candidate in candidates if candidate.estimate.folds is None]
     consistent = _consistent([candidate.estimate for candidate in sampled], sizes)
     reliable = [other.estimate for other in others if other.trust >= RELIABLE_TRUST]
@@ -83,7 +83,7 @@ def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -
     ]
     if judges:
         judge = min(judges, key=lambda estimate: estimate.error)
-        samples = [_Measured(estimate, estimate.error) for estimate in judges]
+        samples = [_Measured(estimate, estimate.error, estimate.error) for estimate in judges]
         closest = min((_measured(row, others, judge, sizes) for row in others), key=_limit_of, default=None)
         if closest is not None and closest.limit <= judge.error and closest.estimate.error <= judge.error / MIX_FACTOR:
             # The closest estimate may be much closer than samples can measure, so that a mean with the samples would be
@@ -99,6 +99,15 @@ def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -
     least = min((estimate.error for _, estimate, _ in rows), default=0.0)
     trusted = [row for row in rows if row[1].error <= TRUST_FACTOR * least]
     return max(trusted, key=lambda row: (row[0], -row[1].error, -row[2]))[1] if trusted else None
+
+
+def _unrefuted(sampled: Sequence[Candidate]) -> Sequence[Candidate]:
+    """Return the samples without those that miss a part of the sum which other samples have found."""
+    return [
+        row
+        for row in sampled
+        if not any(_refutes(other.estimate, row.estimate) for other in sampled if other is not row)
+    ]
 
 
 def _refutes(estimate: SumEstimate, sampled: SumEstimate) -> bool:
@@ -117,10 +126,12 @@ def _is_surer(estimate: SumEstimate, sampled: SumEstimate) -> bool:
 def _sum_error(estimate: SumEstimate) -> float:
     """Return the error of the sum's logarithm: the stated one, or the one by the marginals' errors if that is larger.
 
-    Free energies are stationary in the marginals, so errors of these change the logarithm by about their squares.
+    Free energies are stationary in the marginals, so errors of these change the logarithm by about their squares. Sums
+    of samples do not depend on their marginals.
     """
-    squares = 0.0 if estimate.errors is None else float(np.square(estimate.errors).sum())
-    return max(estimate.log_z_error, squares)
+    if estimate.errors is None or estimate.folds is not None:
+        return estimate.log_z_error
+    return max(estimate.log_z_error, float(np.square(estimate.errors).sum()))
 
 
 def _is_reliable(samples: SumEstimate) -> bool:
@@ -148,10 +159,18 @@ def _contradicts(judge: SumEstimate, estimate: SumEstimate, sizes: NDArray[np.in
 
 
 class _Measured(NamedTuple):
-    """An estimate with its error as measured by samples, and a limit that the error hardly exceeds."""
+    """An estimate with its error as measured by samples.
+
+    Attributes:
+        estimate: The estimate.
+        limit: Limit that its error hardly exceeds.
+        weighing_error: Error that its weight in a mean depends on: of a reliable method or samples, the error; of
+            another one, the limit.
+    """
 
     estimate: SumEstimate
     limit: float
+    weighing_error: float
 
 
 def _measured(
@@ -177,8 +196,9 @@ def _measured(
     # Noise hides distances below a limit.
     is_hidden = square <= hidden**2
     root = _hidden_error(candidate, others, square, hidden, sizes) if is_hidden else math.sqrt(square)
-    limit = math.sqrt(max(square, 0.0) + hidden**2)
-    return _Measured(_with_error(estimate, root * mean_by_root), limit * mean_by_root)
+    error, limit = root * mean_by_root, math.sqrt(max(square, 0.0) + hidden**2) * mean_by_root
+    weighing_error = error if candidate.trust >= RELIABLE_TRUST else limit
+    return _Measured(_with_error(estimate, error), limit, weighing_error)
 
 
 def _hidden_error(
@@ -211,7 +231,7 @@ def _limit_of(measured: _Measured) -> float:
 
 
 def _mixed(estimates: Sequence[_Measured]) -> SumEstimate:
-    """Return the mean of the estimates of similar limits, each weighted by the inverse square of its error.
+    """Return the mean of the estimates of similar limits, each weighted by the inverse square of its weighing error.
 
     Errors of samples, and of one other method, have different causes, so that the mean is closer to the truth than
     either. The estimate of the largest weight gives the other figures.
@@ -220,7 +240,7 @@ def _mixed(estimates: Sequence[_Measured]) -> SumEstimate:
     similar = [row for row in estimates if row.limit <= MIX_FACTOR * best.limit]
     if len(similar) == 1:
         return best.estimate
-    precisions = np.array([max(row.estimate.error, LEAST_ERROR) ** -2 for row in similar])
+    precisions = np.array([max(row.weighing_error, LEAST_ERROR) ** -2 for row in similar])
     weights = precisions / precisions.sum()
     shares = np.average([row.estimate.shares for row in similar], axis=0, weights=weights)
     squares = [np.square(weight * row.estimate.errors) for weight, row in zip(weights, similar, strict=True)]
