@@ -164,13 +164,13 @@ class _Measured(NamedTuple):
     Attributes:
         estimate: The estimate.
         limit: Limit that its error hardly exceeds.
-        weighing_error: Error that its weight in a mean depends on: of a reliable method or samples, the error; of
+        weight_error: Error that its weight in a mean depends on: of a reliable method or samples, the error; of
             another one, the limit.
     """
 
     estimate: SumEstimate
     limit: float
-    weighing_error: float
+    weight_error: float
 
 
 def _measured(
@@ -197,8 +197,8 @@ def _measured(
     is_hidden = square <= hidden**2
     root = _hidden_error(candidate, others, square, hidden, sizes) if is_hidden else math.sqrt(square)
     error, limit = root * mean_by_root, math.sqrt(max(square, 0.0) + hidden**2) * mean_by_root
-    weighing_error = error if candidate.trust >= RELIABLE_TRUST else limit
-    return _Measured(_with_error(estimate, error), limit, weighing_error)
+    weight_error = error if candidate.trust >= RELIABLE_TRUST else limit
+    return _Measured(_with_error(estimate, error), limit, weight_error)
 
 
 def _hidden_error(
@@ -231,7 +231,7 @@ def _limit_of(measured: _Measured) -> float:
 
 
 def _mixed(estimates: Sequence[_Measured]) -> SumEstimate:
-    """Return the mean of the estimates of similar limits, each weighted by the inverse square of its weighing error.
+    """Return the mean of the estimates of similar limits, each weighted by its `weight_error` to the power -2.
 
     Errors of samples, and of one other method, have different causes, so that the mean is closer to the truth than
     either. The estimate of the largest weight gives the other figures.
@@ -240,7 +240,7 @@ def _mixed(estimates: Sequence[_Measured]) -> SumEstimate:
     similar = [row for row in estimates if row.limit <= MIX_FACTOR * best.limit]
     if len(similar) == 1:
         return best.estimate
-    precisions = np.array([max(row.weighing_error, LEAST_ERROR) ** -2 for row in similar])
+    precisions = np.array([max(row.weight_error, LEAST_ERROR) ** -2 for row in similar])
     weights = precisions / precisions.sum()
     shares = np.average([row.estimate.shares for row in similar], axis=0, weights=weights)
     squares = [np.square(weight * row.estimate.errors) for weight, row in zip(weights, similar, strict=True)]
