@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import time
 from collections.abc import Iterator
@@ -11,6 +12,9 @@ from typing import Any
 from elimina.planning.order import find_order
 from tests.adversary.case import Case, Defect, Setting
 from tests.adversary.options import ORDERS
+
+CLOCK_FACTOR = 10
+"""Time after which the clock ends a search, as a multiple of the seconds that it is given."""
 
 MOST_SECONDS = 1.0
 """Processor time of a search beyond its time limit, or of one that ends by itself."""
@@ -35,7 +39,7 @@ def check(case: Case) -> None:
     Raises:
         Defect: The order is none, its figures are wrong, or the search took long.
     """
-    started = time.process_time()
+    begun, started = time.monotonic(), time.process_time()
     order = find_order(case["sizes"], case["scopes"], **case["options"])
     seconds = time.process_time() - started
     if seconds > case["options"]["threads"] * case["options"].get("seconds", 0.0) + MOST_SECONDS:
@@ -46,7 +50,9 @@ def check(case: Case) -> None:
     if (order.width, order.total_cells) != (width, cells):
         raise Defect(f"width {order.width} and {order.total_cells} cells, but an elimination has {width} and {cells}")
     alone = find_order(case["sizes"], case["scopes"], **{**case["options"], "threads": 1})
-    if alone.order != order.order:
+    # On a busy machine, the clock may end a search before it has done the work of its seconds.
+    is_whole = time.monotonic() - begun < CLOCK_FACTOR * case["options"].get("seconds", math.inf)
+    if alone.order != order.order and is_whole:
         raise Defect(f"the order depends on the number of threads: {alone.order}, {order.order}")
 
 
