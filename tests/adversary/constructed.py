@@ -41,8 +41,12 @@ def make(rng: random.Random, setting: Setting) -> Case:
         options = make_options(rng, instance.spec, task, setting.device, MEMORY_DIGITS)
         for name in ("interrupt", "upper_bound", "order"):
             options.pop(name, None)
-        if options.get("tables") == "dense" and parameters["family"] == "relations":
-            del options["tables"]
+        if parameters["family"] == "relations":
+            # Dense tables of relations may be larger than any memory, and checkpoints need them.
+            if options.get("tables") == "dense":
+                del options["tables"]
+            if options.get("tables") != "sparse":
+                options.pop("checkpoint", None)
         if "memory" in options or options.get("method") in ("search", "filter"):
             options.setdefault("time_limit", LIMITED_SECONDS)
     return {"parameters": parameters, "task": task, "options": options}
