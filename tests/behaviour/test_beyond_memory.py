@@ -66,8 +66,14 @@ def test_a_model_beyond_memory_has_an_answer(task, models):
     model = models[description.is_sum]
     query = [v.name for v in model.variables[::9]] if description.keeps_query else None
 
-    result = elimina.solve(model, task, query=query, device="cpu", memory=MEMORY[description.is_sum], time_limit=8)
-    assert result.status in ("bounded", "estimated")
+    # On a busy machine, a single estimate may take most of a short time limit: its error is then unknown.
+    for seconds in (8, 60):
+        result = elimina.solve(
+            model, task, query=query, device="cpu", memory=MEMORY[description.is_sum], time_limit=seconds
+        )
+        assert result.status in ("bounded", "estimated")
+        if result.status == "bounded" or result.error is not None or result.interval is not None:
+            break
     if result.status == "estimated":
         assert result.error is not None or result.interval is not None
         assert result.marginals or result.log10_z is not None or result.value is not None
