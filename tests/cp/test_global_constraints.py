@@ -90,6 +90,18 @@ def test_starred_table_is_domain_consistent() -> None:
         assert found(condition, ys, seed=seed) == allowed(given, check)
 
 
+@pytest.mark.parametrize(("library", "maker"), [("pandas", "DataFrame"), ("polars", "DataFrame"), ("pyarrow", "table")])
+@pytest.mark.parametrize("post", [cp.Model.table, lambda model, xs, rows: model.add(cp.table(xs, rows))])
+def test_the_rows_of_a_data_frame_are_tuples(library, maker, post) -> None:
+    rows = [(0, 2, 3), (4, 0, 1), (3, 1, 0)]
+    frame = getattr(pytest.importorskip(library), maker)(
+        {name: [row[i] for row in rows] for i, name in enumerate("abc")}
+    )
+    model, xs = made([range(5)] * 3)
+    post(model, xs, frame)
+    assert found(model, xs) == set(rows)
+
+
 def test_stars_of_wide_domains_and_repeated_variables() -> None:
     model = cp.Model()
     x, y = model.int_var(0, 10**9), model.int_var(0, 9)

@@ -155,7 +155,8 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
 
         Args:
             xs: Variables.
-            rows: Tuples with a value for each variable; None stands for any value.
+            rows: Tuples with a value for each variable, or a data frame with a column for each; None stands for any
+                value.
 
         Raises:
             InputError: A row does not have a value for each variable.

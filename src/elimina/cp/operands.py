@@ -57,11 +57,14 @@ def is_of_numbers(argument: Any) -> TypeGuard[Numbers]:
 
 
 def several(items: Iterable[T], what: str) -> list[T]:
-    """Return an iterable as a list.
+    """Return an iterable as a list: a data frame as the list of its rows.
 
     Raises:
         InputError: ``items`` is not iterable.
     """
+    if hasattr(items, "columns") and hasattr(items, "__array__"):
+        # Iterated over, a frame of pandas yields the names of its columns, and those of others the columns.
+        return list(np.asarray(items).tolist())
     try:
         return list(items)
     except TypeError:
