@@ -377,3 +377,18 @@ def test_wrong_indices_and_assignments_are_named(call, error, text):
     model = Model.from_arrays({"a": ["x", "y"], "b": 3}, [(("a", "b"), np.zeros((2, 3)))])
     with pytest.raises(error, match=re.escape(text)):
         call(model)
+
+
+def test_booleans_are_no_indices():
+    model = Model.from_arrays([2, 2], [([0, 1], [[1, 2], [3, 4]])], sense="probability")
+    for name in (True, False, np.bool_(True)):
+        with pytest.raises(InputError, match="variables are named by strings or indices, not by"):
+            model.index(name)
+        with pytest.raises(InputError, match="a table's scope must be integers"):
+            Table([name], [1, 2])
+    for call in (
+        lambda: elimina.solve(model, "mar", query=[True, False]),
+        lambda: elimina.solve(model, "mar", evidence={True: 0}),
+    ):
+        with pytest.raises(InputError, match="variables are named by strings or indices, not by True"):
+            call()

@@ -319,6 +319,8 @@ class Model(Displayed):
             return self._index[name]
         try:
             index = operator.index(name)
+            if isinstance(name, bool):
+                raise TypeError  # a mask of variables is no list of them
         except TypeError:
             raise InputError(f"variables are named by strings or indices, not by {name!r}") from None
         if not 0 <= index < len(self.variables):

@@ -454,7 +454,10 @@ def _scope(variables: Sequence[int]) -> tuple[int, ...]:
 def _integers(what: str, numbers: Sequence[int]) -> tuple[int, ...]:
     in_order(what, numbers)
     try:
-        return tuple([operator.index(number) for number in numbers])
+        integers = tuple([operator.index(number) for number in numbers])
+        if bool in map(type, numbers):
+            raise TypeError  # a mask of variables is no list of them
+        return integers
     except TypeError:
         raise InputError(f"{what} must be integers, not {shown(numbers)}") from None
 
