@@ -26,6 +26,7 @@ from elimina.methods.first_bounds import first_bounds, result_of_assignment
 from elimina.planning import ordering
 from elimina.planning.order import find_order
 from elimina.problem.preparation import prepare
+from elimina.problem.tasks import TASKS, described
 from elimina.result import Result
 from elimina.running import call_thread, form_search
 from elimina.running.call_thread import do_in_thread
@@ -310,6 +311,17 @@ def test_first_bounds_of_large_integers_are_exact(sense, total):
     model = Model.from_arrays([2], [((0,), np.array([total, total])), ((), np.array(1))], sense=sense)
     found = first_bounds(prepare(model, "mpe", {}), 1.0)
     assert (found.lower_bound, found.upper_bound) == (total + 1, total + 1)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_call_that_ends_at_once_knows_that_nothing_is_allowed(task):
+    is_sum = described(task).is_sum
+    cells = np.zeros((2, 2)) if is_sum else np.full((2, 2), elimina.FORBIDDEN)
+    model = Model.from_arrays([2, 2], [([0, 1], cells)], sense="probability" if is_sum else "min-cost")
+    query = ["x0"] if described(task).maximises_query else None
+    early, whole = (elimina.solve(model, task, query=query, time_limit=limit) for limit in (1e-9, None))
+    for field in ("status", "value", "count", "log10_z", "lower_bound", "upper_bound"):
+        assert getattr(early, field) == getattr(whole, field), field
 
 
 @pytest.mark.parametrize(("limit", "least", "most"), [(None, 0.05, 0.1), (60.0, 0.05, 0.1), (0.2, 0.0, 0.1)])

@@ -109,6 +109,8 @@ def bounds_of_task(task: Task, result: Result) -> Result:
     """Return bounds on an optimum as bounds for a task about optima; unchanged if the result is for that task."""
     if result.task == task:
         return result
+    if result.status == "infeasible" and any(field == "count" for _, field in described(task).shown):
+        return result.replace(task=task, count=0)
     # An optimum is not yet the answer to a question about optima.
     return result.replace(task=task, status="bounded" if result.status == "optimal" else result.status)
 
@@ -189,6 +191,8 @@ def result_of_assignment(problem: Problem, least: float, chosen: Sequence[int]) 
     )
     if problem.described.is_partition:
         return sum_between(min(lower, upper) / math.log(10), upper / math.log(10)).replace(stats=stats)
+    if upper == -math.inf:
+        return Result("infeasible", "mmap", stats=stats)
     if lower == -math.inf:
         return Result("bounded", "mmap", None, None, upper, stats=stats)
     asked = (*problem.kept, *problem.wanted)
