@@ -75,6 +75,8 @@ def _arguments(case: Case, model: Model, folder: Path) -> list[str]:
             arguments += [f"--{key}", str(folder / key)]
         elif key == "order" and isinstance(value, list):
             continue
+        elif value is True:
+            arguments.append(f"--{key}")
         elif key == "gap":
             arguments += ["--gap", f"{100 * value:g}%"]
         elif key == "memory":
@@ -141,7 +143,9 @@ def _may_fail(case: Case) -> bool:
         options.get("tables") == "sparse" or options.get("method") in ("filter", "search") or "upper_bound" in options
     )
     is_large = span is None or span > MOST_COSTS["filter"]
-    return bool(named) or (special and (is_large or case["task"] == "mmap")) or (is_large and span is not None)
+    is_rounded = "exact" in options and span is None
+    is_justified = special and (is_large or case["task"] == "mmap")
+    return bool(named) or is_rounded or is_justified or (is_large and span is not None)
 
 
 def smaller(case: Case) -> Iterator[Case]:

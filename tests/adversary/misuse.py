@@ -26,6 +26,7 @@ WRONG = (
         "[None]",
         "[nan]",
         "[1, 2]",
+        "[True, False]",
         "[0.5, 0.5]",
         "(1, 2)",
         "[10**400, 1]",
@@ -282,7 +283,8 @@ def check(case: Case) -> None:
     except TypeError as error:
         before = case["call"].partition("@")[0]
         # An error about a value of a mapping names the mapping or the key.
-        culprits = _NAMED.findall(before)[-1 if before.endswith("=") else -2 :]
+        is_named = before.endswith(("=", "': ", "': ["))
+        culprits = _NAMED.findall(before)[-1 if before.endswith("=") else -2 :] if is_named else []
         if culprits and not re.search(rf"\b({'|'.join(culprits)})\b", str(error)):
             raise Defect(f"a TypeError that does not name {culprits[-1]!r}: {error}") from error
         if not _SAYS_WHAT_IS_TAKEN.search(str(error)):
