@@ -109,7 +109,7 @@ def bounds_of_task(task: Task, result: Result) -> Result:
     """Return bounds on an optimum as bounds for a task about optima; unchanged if the result is for that task."""
     if result.task == task:
         return result
-    if result.status == "infeasible" and any(field == "count" for _, field in described(task).shown):
+    if result.status == "infeasible" and described(task).counts_optima:
         return result.replace(task=task, count=0)
     # An optimum is not yet the answer to a question about optima.
     return result.replace(task=task, status="bounded" if result.status == "optimal" else result.status)

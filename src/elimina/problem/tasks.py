@@ -81,6 +81,11 @@ class Description(NamedTuple):
         return self.sums_all and not self.is_marginal
 
     @property
+    def counts_optima(self) -> bool:
+        """True if the task asks for the number of optimal assignments."""
+        return self.is_beyond_optimum and not self.lists_assignments
+
+    @property
     def maximises_query(self) -> bool:
         """True if the task asks for the best states of its query, with all other variables summed out."""
         return self.is_sum and self.takes_query and self.keeps_query
