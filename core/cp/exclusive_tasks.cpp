@@ -76,9 +76,9 @@ class ExclusionGraph {
  private:
   void add_tasks(const TaskGroup& group) {
     for (std::size_t i = 0; i < group.starts.size(); ++i) {
+      if (!takes_time(group, i)) continue;
       const View start = group.starts[i], duration = group.durations[i];
       const Value length = d_.lo(duration);
-      if (start.scale != 1 || length <= 0) continue;
       const auto [place, is_new] = numbers_.try_emplace(start.var, tasks_.size());
       if (is_new) tasks_.push_back({start, duration, length});
       Task& task = tasks_[place->second];
@@ -89,6 +89,12 @@ class ExclusionGraph {
       if (start.offset != task.start.offset || !d_.fixed(duration) || !d_.fixed(task.duration)) task.length = 0;
       else if (length < task.length) task = {start, duration, length};
     }
+  }
+
+  // False for a task without a duration, which excludes no other one, and for a mirrored start: the variable may be the
+  // start of another task, whose number it must not get.
+  bool takes_time(const TaskGroup& group, std::size_t i) const {
+    return group.starts[i].scale == 1 && d_.lo(group.durations[i]) > 0;
   }
 
   std::size_t number_of(View start) const {
@@ -107,11 +113,11 @@ class ExclusionGraph {
     bool is_unary = true;
     for (std::size_t i = 0; i < group.starts.size(); ++i) {
       const std::size_t a = number_of(group.starts[i]);
-      if (a == tasks_.size() || d_.lo(group.demands[i]) <= 0) continue;
+      if (a == tasks_.size() || !takes_time(group, i) || d_.lo(group.demands[i]) <= 0) continue;
       add(members, a);
       for (std::size_t k = 0; k < i; ++k) {
         const std::size_t b = number_of(group.starts[k]);
-        if (b == tasks_.size() || b == a || d_.lo(group.demands[k]) <= 0) continue;
+        if (b == tasks_.size() || b == a || !takes_time(group, k) || d_.lo(group.demands[k]) <= 0) continue;
         if (d_.lo(group.demands[i]) > capacity - d_.lo(group.demands[k])) exclude(a, b);
         else is_unary = false;
       }

@@ -113,3 +113,15 @@ def test_demand_of_a_task_that_may_last_no_time() -> None:
     length, need = model.int_var(0, 2), model.int_var(0, 9)
     model.cumulative([0], [length], [need], 3)
     assert found(model, [length, need]) == {(p, r) for p in range(3) for r in range(10) if p == 0 or r <= 3}
+
+
+@pytest.mark.parametrize("is_mirrored", [False, True])
+def test_tasks_that_share_a_start_but_not_a_duration(is_mirrored: bool) -> None:
+    """Short tasks that exclude each other say nothing of longer ones with the same variables as their starts."""
+    model = cp.Model()
+    xs = model.int_vars(3, 0, 2)
+    others, short = ([9 - x for x in xs], 1) if is_mirrored else (xs, 0)
+    model.cumulative([*xs, *others], [2, 2, 2, short, short, short], [1, 1, 1, 2, 2, 2], 3)
+    for x, value in zip(xs, (0, 1, 2), strict=True):
+        model.add(x == value)
+    assert model.solve().status == "feasible"
