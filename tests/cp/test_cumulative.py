@@ -125,3 +125,16 @@ def test_tasks_that_share_a_start_but_not_a_duration(is_mirrored: bool) -> None:
     for x, value in zip(xs, (0, 1, 2), strict=True):
         model.add(x == value)
     assert model.solve().status == "feasible"
+
+
+def test_a_constraint_and_its_condition_have_the_same_solutions() -> None:
+    def solutions(is_condition: bool) -> set[tuple[int, ...]]:
+        model = cp.Model()
+        start, length, need, limit, here = (
+            model.int_var(*ends) for ends in ((0, 1), (-1, 1), (-1, 2), (-1, 1), (0, 1))
+        )
+        overlap = cp.cumulative([start, 1], [length, 1], [need, 1], limit, [here, here])
+        model.add(model.holds(overlap) == 1 if is_condition else overlap)
+        return found(model, [start, length, need, limit, here])
+
+    assert solutions(is_condition=True) == solutions(is_condition=False)

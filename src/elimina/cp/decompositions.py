@@ -199,7 +199,14 @@ def _cumulative(
         return model.sum(model.expression(demand) * runs for demand, runs in running)
 
     # A load is greatest at the start of some task, so no other times need a check.
-    return _all((duration <= 0) | (presence == 0) | (load(start) <= capacity) for start, duration, _, presence in tasks)
+    return _all(
+        [
+            *(duration >= 0 for _, duration, _, _ in tasks),
+            *((presence == 0) | (demand >= 0) for _, _, demand, presence in tasks),
+            model.expression(capacity) >= 0,
+            *((duration == 0) | (presence == 0) | (load(start) <= capacity) for start, duration, _, presence in tasks),
+        ]
+    )
 
 
 def _no_overlap(
