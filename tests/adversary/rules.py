@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from elimina import cp
+from elimina.cp.intervals import IntervalVar
 
 Data = list[Any]
 Domains = list[list[int]]
@@ -259,14 +260,42 @@ def _is_cardinality(values: Sequence[int], data: Data) -> bool:
 
 def _cumulative(rng: random.Random, domains: Domains) -> Data:
     xs = some(rng, domains, 1, 5)
-    return [xs, [rng.randint(0, 4) for _ in xs], [rng.randint(0, 3) for _ in xs], rng.randint(0, 5)]
+    n, capacity = len(xs), ["n", rng.randint(0, 5)]
+    if rng.random() < 0.2:
+        capacity = ["x", rng.randrange(len(domains))]
+    lists = [_sizes(rng, domains, n), _sizes(rng, domains, n), _presences(rng, domains, n)]
+    return [xs, *lists, capacity, rng.random() < 0.3]
+
+
+def _post_cumulative(model: cp.Model, xs: Sequence[cp.Expression], data: Data) -> None:
+    starts, durations, demands, presences, capacity, are_intervals = data
+    (limit,) = _given(xs, [capacity])
+    tasks = _tasks(xs, starts, durations, presences, are_intervals)
+    model.cumulative(tasks[0], tasks[1], _given(xs, demands), limit, tasks[2])
 
 
 def _is_cumulative(values: Sequence[int], data: Data) -> bool:
-    xs, durations, demands, capacity = data
-    tasks = [(values[x], d, r) for x, d, r in zip(xs, durations, demands, strict=True) if d > 0]
-    times = {start for start, _, _ in tasks}
-    return all(sum(r for start, d, r in tasks if start <= time < start + d) <= capacity for time in times)
+    starts = [values[x] for x in data[0]]
+    durations, demands = (_values(values, pairs) for pairs in data[1:3])
+    presences = [1] * len(starts) if data[3] is None else _values(values, data[3])
+    (capacity,) = _values(values, [data[4]])
+    tasks = [task[:3] for task in zip(starts, durations, demands, presences, strict=True) if task[3]]
+    if min(*durations, capacity, *(r for _, _, r in tasks)) < 0:
+        return False
+    return all(sum(r for s, d, r in tasks if s <= time < s + d) <= capacity for time in starts)
+
+
+def _tasks(
+    xs: Sequence[cp.Expression], starts: Data, durations: Data, presences: Data | None, are_intervals: bool
+) -> Any:
+    """Return starts, durations and presences; of intervals, the intervals alone."""
+    listed, lengths = [xs[x] for x in starts], _given(xs, durations)
+    present = None if presences is None else _given(xs, presences)
+    if not are_intervals:
+        return listed, lengths, present
+    booleans_of_tasks = [1] * len(listed) if present is None else present
+    parts = zip(listed, lengths, booleans_of_tasks, strict=True)
+    return [IntervalVar(start, length, presence, "") for start, length, presence in parts], None, None
 
 
 def _presences(rng: random.Random, domains: Domains, count: int) -> list[Any] | None:
@@ -285,17 +314,17 @@ def _sizes(rng: random.Random, domains: Domains, count: int) -> list[Any]:
 def _tasks_in_turn(rng: random.Random, domains: Domains) -> Data:
     xs = some(rng, domains, 1, 5)
     times = [[rng.randint(0, 2) for _ in xs] for _ in xs] if rng.random() < 0.4 else None
-    return [xs, _sizes(rng, domains, len(xs)), _presences(rng, domains, len(xs)), times, rng.random() < 0.3]
+    lists = [_sizes(rng, domains, len(xs)), _presences(rng, domains, len(xs)), times]
+    return [xs, *lists, rng.random() < 0.3, rng.random() < 0.3]
 
 
 def _post_tasks_in_turn(model: cp.Model, xs: Sequence[cp.Expression], data: Data) -> None:
-    starts, sizes, presences, times, strict = data
-    present = None if presences is None else _given(xs, presences)
-    model.no_overlap([xs[x] for x in starts], _given(xs, sizes), present, times, strict=strict)
+    starts, sizes, presences, times, strict, are_intervals = data
+    model.no_overlap(*_tasks(xs, starts, sizes, presences, are_intervals), times, strict=strict)
 
 
 def _are_in_turn(values: Sequence[int], data: Data) -> bool:
-    starts, sizes, presences, times, strict = data
+    starts, sizes, presences, times, strict, _ = data
     lengths = _values(values, sizes)
     present = [1] * len(starts) if presences is None else _values(values, presences)
     for i, k in itertools.permutations(range(len(starts)), 2):
@@ -306,6 +335,23 @@ def _are_in_turn(values: Sequence[int], data: Data) -> bool:
         if s + lengths[i] + there > t and t + lengths[k] + back > s:
             return False
     return min(lengths) >= 0
+
+
+def _two_tasks(rng: random.Random, domains: Domains) -> Data:
+    xs = [rng.randrange(len(domains)) for _ in range(2)]
+    delay = rng.choice([["n", 0], ["n", rng.randint(-1, 2)], ["x", rng.randrange(len(domains))]])
+    return [xs, [["n", rng.randint(0, 3)] for _ in xs], _presences(rng, domains, 2), delay]
+
+
+def _post_precedence(model: cp.Model, xs: Sequence[cp.Expression], data: Data) -> None:
+    intervals, _, _ = _tasks(xs, *data[:3], are_intervals=True)
+    model.precedence(*intervals, *_given(xs, [data[3]]))
+
+
+def _is_precedence(values: Sequence[int], data: Data) -> bool:
+    first, second = (values[x] for x in data[0])
+    presences = [1, 1] if data[2] is None else _values(values, data[2])
+    return not all(presences) or first + data[1][0][1] + _values(values, [data[3]])[0] <= second
 
 
 def _boxes(rng: random.Random, domains: Domains) -> Data:
@@ -368,6 +414,44 @@ def _is_packing(values: Sequence[int], data: Data) -> bool:
     return all(
         load == sum(size for b, size in zip(bins, sizes, strict=True) if values[b] == i) for i, load in enumerate(full)
     )
+
+
+def _edges(rng: random.Random, domains: Domains) -> Data | None:
+    xs = some(rng, domains, 3, 5)
+    edges = [[i, j, rng.randint(-2, 4)] for i, j in itertools.combinations(range(len(xs)), 2) if rng.random() < 0.8]
+    return [xs, edges, rng.randrange(len(domains)), rng.randrange(len(domains))] if edges else None
+
+
+def _post_edges(model: cp.Model, xs: Sequence[cp.Expression], data: Data) -> None:
+    edges = {(i, j): length for i, j, length in data[1]}
+    length, has = model.weighted_circuit([xs[x] for x in data[0]], edges)
+    model.add(length + has[0] == xs[data[2]] + xs[data[3]])
+
+
+def _is_cheap_circuit(values: Sequence[int], data: Data) -> bool:
+    nodes = [values[x] for x in data[0]]
+    lengths = {frozenset((i, j)): length for i, j, length in data[1]}
+    taken = [frozenset(edge) for edge in enumerate(nodes)]
+    if not is_circuit(nodes) or any(edge not in lengths for edge in taken):
+        return False
+    has_first = int(frozenset(data[1][0][:2]) in taken)
+    return sum(lengths[edge] for edge in taken) + has_first == values[data[2]] + values[data[3]]
+
+
+def _costs(rng: random.Random, domains: Domains) -> Data:
+    xs = some(rng, domains, 1, 3)
+    cells = list(itertools.product(*(domains[x] for x in dict.fromkeys(xs))))
+    rows = rng.sample(cells, rng.randint(1, len(cells)))
+    return [list(dict.fromkeys(xs)), [[list(row), rng.randint(-2, 4)] for row in rows], rng.randrange(len(domains))]
+
+
+def _post_costs(model: cp.Model, xs: Sequence[cp.Expression], data: Data) -> None:
+    cost = model.add_cost([xs[x] for x in data[0]], {tuple(row): cost for row, cost in data[1]})
+    model.add(cost == xs[data[2]])
+
+
+def _is_cost(values: Sequence[int], data: Data) -> bool:
+    return any([values[x] for x in data[0]] == row and cost == values[data[2]] for row, cost in data[1])
 
 
 def _values(values: Sequence[int], pairs: list[Any]) -> list[int]:
@@ -554,11 +638,10 @@ RULES: dict[str, Rule] = {
         ),
         _is_cardinality,
     ),
-    "cumulative": Rule(
-        _cumulative,
-        lambda model, xs, data: model.cumulative([xs[x] for x in data[0]], data[1], data[2], data[3]),
-        _is_cumulative,
-    ),
+    "cumulative": Rule(_cumulative, _post_cumulative, _is_cumulative),
+    "precedence": Rule(_two_tasks, _post_precedence, _is_precedence),
+    "weighted_circuit": Rule(_edges, _post_edges, _is_cheap_circuit),
+    "add_cost": Rule(_costs, _post_costs, _is_cost),
     "no_overlap": Rule(_tasks_in_turn, _post_tasks_in_turn, _are_in_turn),
     "no_overlap_2d": Rule(_boxes, _post_boxes, _are_boxes),
     "reservoir": Rule(_reservoir, _post_reservoir, _is_reservoir),
