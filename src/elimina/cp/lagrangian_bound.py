@@ -125,7 +125,7 @@ class LagrangianBound:
         for variable in costly.tolist():
             first, last = int(matrix.starts[variable]), int(ends[variable])
             inside = variables == variable
-            for row in np.unique(matrix.rows[inside]).tolist():
+            for row in sorted(set(matrix.rows[inside].tolist())):
                 entries = dict.fromkeys(range(first, last + 1), 0)
                 chosen = inside & (matrix.rows == row)
                 entries.update(zip(matrix.columns[chosen].tolist(), matrix.numbers[chosen].tolist(), strict=True))

@@ -362,9 +362,11 @@ def _all_different(relaxation: LinearRelaxation, arguments: _Views) -> Iterator[
     xs = arguments[0]
     if not all(map(relaxation.is_listed, xs)):
         return
-    values = np.unique(np.concatenate([relaxation.values(x) for x in xs] or [np.zeros(0, np.int64)]))
-    for value in values.tolist():
-        terms = [(x, -function) for x, function in _occurrences(relaxation, xs, value)]
+    columns = [relaxation.values(x) for x in xs]
+    # numpy.unique imports numpy.ma, which takes longer than most relaxations.
+    values = sorted(set().union(*(column.tolist() for column in columns)))
+    for value in values:
+        terms = [(x, -(column == value).astype(np.int64)) for x, column in zip(xs, columns, strict=True)]
         yield terms, -1, len(values) == len(xs)
 
 
