@@ -1,5 +1,6 @@
 // Schedule of a search: orderings and a part of the tree for each stretch, which is the search between two restarts.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -29,6 +30,9 @@ struct Row {
   Ordering ordering;
   double share;       // share of the work, counted in calls of propagators, so that runs are equal on all machines
   Restarts restarts;  // rule for the failures after which a stretch ends
+  // Least factor of the share: the share shrinks with each stretch that finds neither a better solution nor a better
+  // bound, and is restored by one that does. 1 for rows whose stretches add up to a proof.
+  double least_factor = 1;
 };
 
 // Rows that take turns, each for its share of the work; the first row begins.
@@ -44,12 +48,14 @@ class Schedule {
   // True if a stretch may end before its part of the tree has been searched completely.
   bool restarts() const;
 
-  // Adds the work of the current stretch and begins the next one with the row that is furthest behind its share,
-  // among those accepted by `applies`. If there is none, the current row continues.
+  // Adds the work of the current stretch, which has found a better solution or bound if it `is_success`, and begins the
+  // next one with the row that is furthest behind its share, among those accepted by `applies`. If there is none, the
+  // current row continues.
   template <class F>
-  void advance(double work, F applies) {
+  void advance(double work, bool is_success, F applies) {
     State& ended = states_[current_];
-    ended.load += work / row().share;
+    ended.factor = is_success ? 1 : std::max(row().least_factor, ended.factor * kShrinkage);
+    ended.load += work / (row().share * ended.factor);
     ++ended.stretches;
     std::size_t next = rows_.size();
     for (std::size_t i = 0; i < rows_.size(); ++i) {
@@ -66,8 +72,10 @@ class Schedule {
  private:
   struct State {
     double load = 0;  // work over share
+    double factor = 1;
     std::uint64_t stretches = 0;
   };
+  static constexpr double kShrinkage = 0.8;  // a quarter of the share after seven stretches without success
 
   std::vector<State> states_;
   std::vector<Row> rows_;

@@ -196,7 +196,7 @@ void Search::enter(const std::vector<Decision>& decisions) {
   hint_brancher_.reset();
   if (task_neighbourhood_) task_neighbourhood_->clear();
   next_cost_ = 0;
-  at_solution_ = is_refuted_ = false;
+  at_solution_ = is_refuted_ = is_success_ = false;
   has_stretch_ = true;
   // Facts of a part do not hold outside it.
   is_part_ = true;
@@ -345,7 +345,7 @@ Search::Turn Search::found() {
   if (options_.minimise) best_ = solver_.domains().lo(*options_.minimise);
   if (!free_branchers_.empty()) phase_ = solution_;
   origin_ = stretch();
-  at_solution_ = true;
+  at_solution_ = is_success_ = true;
   return Turn::solution;
 }
 
@@ -429,6 +429,7 @@ Search::Turn Search::go_back() {
   if (scope == Scope::target) {
     raise_bound(target_.value() + 1);
     target_.grow();
+    is_success_ = true;
   }
   return restart();
 }
@@ -455,7 +456,7 @@ void Search::start_stretch() {
   engine_.mark();
   has_stretch_ = true;
   const std::uint64_t calls = engine_.calls();
-  schedule_.advance(static_cast<double>(calls - calls_at_restart_ + 1),
+  schedule_.advance(static_cast<double>(calls - calls_at_restart_ + 1), std::exchange(is_success_, false),
                     [this](const Row& row) { return applies(row); });
   calls_at_restart_ = calls;
   failures_at_restart_ = statistics_.failures;

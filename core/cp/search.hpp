@@ -187,7 +187,7 @@ class Search final : public Finder {
   std::size_t outside_ = 0;  // level outside the search: its root is the next one
   double spent_before_ = 0, next_poll_ = 0;
   bool begun_ = false, left_ = false, failed_ = false, at_solution_ = false, out_of_time_ = false, is_refuted_ = false,
-       is_infeasible_ = false, is_part_ = false, has_stretch_ = true;
+       is_infeasible_ = false, is_part_ = false, has_stretch_ = true, is_success_ = false;
 };
 
 }  // namespace elimina::cp
