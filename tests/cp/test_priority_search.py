@@ -98,3 +98,11 @@ def test_as_many_searches_as_keys() -> None:
     )
     with pytest.raises(ValueError, match="expected as many searches as variables in a priority_search, found 1 for 2"):
         FlatZinc(text.encode(), lambda: True)
+
+
+@pytest.mark.parametrize(("definition", "expected"), [("", [(0, 0), (0, 1)]), (":: defines_var(x)", [(0, 0), (1, 0)])])
+def test_a_variable_without_a_definition_is_a_decision(definition: str, expected: list[tuple[int, int]]) -> None:
+    """MiniZinc marks the Booleans of a set as defined, and defines them nowhere."""
+    text = "var 0..1: x :: output_var :: is_defined_var; var 0..1: y :: output_var;"
+    solutions = solved(f"{text} constraint int_le(x, 1) {definition}; solve satisfy;")
+    assert [(solution["x"], solution["y"]) for solution in solutions[:2]] == expected

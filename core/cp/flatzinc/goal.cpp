@@ -231,6 +231,19 @@ void Instance::add_restarts(const std::string& kind, Terms arguments) {
   if (arguments.size() == 2) restarts_.growth = value(arguments.front());
 }
 
+// By variable: true if a constraint defines it. MiniZinc also marks variables whose definitions it has dropped, such as
+// the Booleans of a set, so the variables' own annotations do not count.
+std::vector<bool> Instance::defined_variables() const {
+  std::vector<bool> result(document_.variables.size(), false);
+  for (const Constraint& constraint : document_.constraints)
+    for (const Term& note : document_.items(constraint.annotations)) {
+      if (note.kind != Kind::call || document_.text(note) != "defines_var") continue;
+      for (const Term& t : document_.items(note))
+        if (t.kind == Kind::variable) result[static_cast<std::size_t>(t.value)] = true;
+    }
+  return result;
+}
+
 // Variables without a rule: first those that no constraint defines, by dom/wdeg, unbounded ones last; then the
 // objective; then the others, which mostly follow from these.
 void Instance::add_default_rules(const std::optional<View>& objective) {
@@ -242,15 +255,12 @@ void Instance::add_default_rules(const std::optional<View>& objective) {
   Rule unbounded{{}, VariableOrdering::dom_w_deg, ValueOrdering::split};
   Rule floats{{}, VariableOrdering::dom_w_deg, ValueOrdering::split};
   Rule defined{{}, VariableOrdering::input_order, ValueOrdering::split};
+  const std::vector<bool> is_defined = defined_variables();
   for (const bool now : {false, true})
     for (std::size_t i = 0; i < views_.size(); ++i) {
-      const auto notes = document_.items(document_.variables[i].annotations);
-      const bool is_defined = std::any_of(notes.begin(), notes.end(), [&](const Term& t) {
-        return t.kind == Kind::atom && document_.text(t) == "is_defined_var";
-      });
       const auto var = static_cast<std::size_t>(views_[i].var);
       if (views_[i].var < 0) continue;
-      if (is_defined != now || has_rule[var]) continue;
+      if (is_defined[i] != now || has_rule[var]) continue;
       has_rule[var] = true;
       const bool is_float = document_.variables[i].type == Type::real;
       (now ? defined : is_float ? floats : is_free_[var] ? unbounded : decided).xs.push_back({views_[i].var});

@@ -90,6 +90,7 @@ class Instance {
   void add_relaxation(Terms arguments);
   void add_hints(Terms arguments);
   void add_restarts(const std::string& kind, Terms arguments);
+  std::vector<bool> defined_variables() const;
   void add_default_rules(const std::optional<View>& objective);
   std::string known_choice(const std::string& kind, const Term& choice, const std::string& instead);
 
