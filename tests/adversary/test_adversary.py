@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from elimina.cp.derived_constraints import DerivedConstraints
 from tests.adversary import misuse
 from tests.adversary.case import Case, Setting, kind_of, make
+from tests.adversary.rules import RULES
 from tests.adversary.running import attack
 from tests.adversary.shrinking import shrink
 from tests.seeds import run_seed
@@ -80,3 +82,12 @@ def test_simpler_cases_are_of_the_same_kind(kind):
 
 def test_every_call_of_misuse_has_a_place_for_its_argument():
     assert not [call for call in misuse.CALLS if "@" not in call]
+
+
+DRAWN_BY_OTHERS = {"add_cost_rows", "floor_division", "holds_member", "interval_var"}
+"""Methods that `add_cost`, the operators, `cardinality` and intervals of tasks call."""
+
+
+def test_every_constraint_of_a_model_is_drawn():
+    methods = {name for name in dir(DerivedConstraints) if not name.startswith("_")}
+    assert methods - DerivedConstraints.__abstractmethods__ - RULES.keys() == DRAWN_BY_OTHERS
