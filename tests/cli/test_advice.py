@@ -95,8 +95,8 @@ ADVICE = [
      "generate random -n 4 --p1 0.5 a.wcsp"),
     ("plot radio.wcsp --tour towns.tsp -o a.svg", "use --what tour", "plot towns.tsp --what tour -o a.svg"),
     ("solve towns.tsp", "use 'elimina tsp'", "tsp towns.tsp"),
-    ("cp towns.tsp", "for elimina tsp", "tsp towns.tsp"),
-    ("cp radio.wcsp", "for elimina solve", "solve radio.wcsp"),
+    ("cp towns.tsp", "for 'elimina tsp'", "tsp towns.tsp"),
+    ("cp radio.wcsp", "for 'elimina solve'", "solve radio.wcsp"),
     # Agents.
     ("dcop agents.json --algo adpop", "--ibound 3", "dcop agents.json --algo adpop --ibound 2"),
     ("dcop agents.json --ibound 2", "or use --algo adpop", "dcop agents.json --algo adpop --ibound 2"),

@@ -25,11 +25,12 @@ Content = Literal["model", "constraints", "distributed problem", "tour", "MiniZi
 def _uses() -> dict[Content, str]:
     """Return the calls, or commands, that take a file of each content; the errors of all others name them."""
     return {
-        "model": f"graphical models are for {by_interface('elimina.read', 'elimina solve')}",
-        "constraints": f"constraint models are for {by_interface('elimina.cp.read', 'elimina cp and elimina solve')}",
+        "model": "graphical models are for " + by_interface("elimina.read", "'elimina solve'"),
+        "constraints": "constraint models are for "
+        + by_interface("elimina.cp.read", "'elimina cp' and 'elimina solve'"),
         "distributed problem": "distributed problems are for "
-        + by_interface("elimina.dcop.read", "elimina dcop and elimina convert"),
-        "tour": f"tours are for {by_interface('elimina.cp.tsplib.read_tsp', 'elimina tsp')}",
+        + by_interface("elimina.dcop.read", "'elimina dcop' and 'elimina convert'"),
+        "tour": "tours are for " + by_interface("elimina.cp.tsplib.read_tsp", "'elimina tsp'"),
         "MiniZinc": "MiniZinc is for 'minizinc --solver elimina', after 'elimina install-minizinc'",
         "evidence": by_interface(
             "evidence is for elimina.read_evidence", "a file of evidence goes beside one: --evidence FILE"

@@ -82,7 +82,7 @@ class DiagramBuilder(NetworkBuilder):
         """
         self.check_distributions(self._observed)
         if not self._observed:
-            reader = by_interface("elimina.read", "elimina solve")
+            reader = by_interface("elimina.read", "'elimina solve'")
             raise TextError(f"expected a decision, but the file has none: it is a network, for {reader}")
         utilities = {}
         for name, table in self._utilities.items():

@@ -81,7 +81,7 @@ class DecisionNetwork(Displayed):
 
     def _check_roles(self, children: Sequence[int], decisions: Mapping[int, Sequence[int]]) -> None:
         if not decisions:
-            advice = by_interface("use elimina.solve", "use elimina solve")
+            advice = by_interface("use elimina.solve", "use 'elimina solve'")
             raise InputError(f"the diagram has no decision: for posteriors of a network, {advice}")
         for d in decisions:
             if d in children:

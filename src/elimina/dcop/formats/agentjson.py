@@ -57,7 +57,7 @@ def parse(file: JsonFile) -> Problem:
     if "problem" in top and "agents" not in top:
         raise TextError(
             "expected 'agents' of a problem, found a cost function network, which is for "
-            + by_interface("elimina.read", "elimina solve")
+            + by_interface("elimina.read", "'elimina solve'")
         )
     objective = top.get("objective", "min")
     if objective not in ("min", "max"):
