@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -315,9 +316,10 @@ def test_real_costs(data_dir: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "use"), [("a.yaml", "elimina dcop"), ("a.wcsp", "elimina solve"), ("a.tsp", "elimina tsp")]
+    ("name", "use"),
+    [("a.yaml", "elimina.dcop.read"), ("a.wcsp", "elimina.read"), ("a.tsp", "elimina.cp.tsplib.read_tsp")],
 )
-def test_a_model_of_another_kind_names_its_command(tmp_path: Path, name: str, use: str) -> None:
+def test_a_model_of_another_kind_names_its_reader(tmp_path: Path, name: str, use: str) -> None:
     (tmp_path / name).write_text("name: meetings\n")
-    with pytest.raises(InputError, match=f"'{use}'"):
+    with pytest.raises(InputError, match=f" are for {re.escape(use)}$"):
         cp.read(tmp_path / name)

@@ -331,9 +331,7 @@ def test_the_other_kind_of_file(tmp_path):
     assert format_of(bif).content != "distributed problem"
     instance = tmp_path / "p.xml"
     instance.write_text(XCSP)
-    with pytest.raises(
-        FormatError, match=r"p.xml:2: expected <BIF>, found <instance>; .*elimina.dcop.read.*elimina conv"
-    ):
+    with pytest.raises(FormatError, match=r"p.xml:2: expected <BIF>, found <instance>; .*elimina.dcop.read$"):
         elimina.read(instance)
     (tmp_path / "p.yaml").touch()
     with pytest.raises(InputError, match=r"unknown suffix '.yaml' of a model .*elimina.dcop.read"):
