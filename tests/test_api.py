@@ -231,8 +231,8 @@ class TestOptions:
     def test_time_limit_in_phases_that_cannot_be_interrupted(self, monkeypatch, module, phase):
         whole = getattr(module, phase)
 
-        def slow(*arguments):
-            result = whole(*arguments)
+        def slow(*arguments, **options):
+            result = whole(*arguments, **options)
             time.sleep(3)
             return result
 

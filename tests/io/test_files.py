@@ -206,11 +206,17 @@ def test_text_that_is_not_utf8(tmp_path):
 
 
 def test_formats_are_imported_when_needed():
-    code = "import sys, elimina.io; print(*sys.modules)"
+    code = "import sys, elimina.io; elimina.io.read; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "elimina.io.formats" in loaded
     assert not {f"elimina.io.{form.name}" for form in FORMATS} & set(loaded)
     assert not {"elimina.io.network", "elimina.io.xml_documents", "xml.parsers.expat", "fractions"} & set(loaded)
+
+
+def test_models_in_memory_need_no_formats():
+    code = "import sys, elimina; elimina.solve(elimina.Model.from_arrays([2], [((0,), [1, 0])])); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"elimina.io.formats", "elimina.io.files", "elimina.io.evidence_files"} & set(loaded)
 
 
 def test_memory_that_ends_while_a_file_is_read(tmp_path):

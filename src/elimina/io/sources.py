@@ -11,12 +11,17 @@ import numpy as np
 
 from elimina import arguments
 from elimina.errors import InputError
-from elimina.io.evidence_files import read_evidence
-from elimina.io.model_files import read
 from elimina.model.cells import UNOBSERVED, index_of_cell
 from elimina.model.model import Model
 from elimina.model.states import Evidence, StateIndex
 from elimina.model.variable import Variable
+from elimina.system import loaded_on_use
+
+# Models and evidence in memory need no readers of files.
+_read: Callable[[str | os.PathLike[str]], Model] = loaded_on_use("elimina.io.model_files", "read")
+_read_evidence: Callable[[str | os.PathLike[str], Model], Evidence] = loaded_on_use(
+    "elimina.io.evidence_files", "read_evidence"
+)
 
 
 class OtherNetwork(Protocol):
@@ -75,7 +80,7 @@ def as_model(model: ModelLike, argument: str = "model", others: str = "") -> Mod
     if isinstance(model, Model):
         return model
     if isinstance(model, str | os.PathLike):
-        return read(model)
+        return _read(model)
     own = next((name for name in _ADVICE if f"{type(model).__module__}.{type(model).__name__}".startswith(name)), None)
     if own is not None:
         raise TypeError(f"{argument} is {_ADVICE[own]}")
@@ -112,7 +117,7 @@ def as_evidence(evidence: EvidenceLike | None, model: Model, argument: str = "ev
             "by elimina.io.evidence.parse_assignments"
         )
     if isinstance(evidence, str | os.PathLike):
-        return read_evidence(evidence, model)
+        return _read_evidence(evidence, model)
     if not hasattr(evidence, "items") or getattr(evidence, "ndim", None) != 1:
         accepted = "a mapping from variables to states, such as {'A': 'yes'}, a pandas Series, or the path of a file"
         raise arguments.wrong_type(argument, evidence, accepted)
