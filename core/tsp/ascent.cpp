@@ -18,8 +18,8 @@ constexpr int kDigit = 11, kDigits = 3;
 
 std::size_t index(int city) { return static_cast<std::size_t>(city); }
 
-// Keys in the order of the numbers. The last bits are lost, so the tree may be longer than a minimum tree by a factor
-// of 1 + 10^-7.
+// Returns the key of a number; keys have the order of their numbers. The last bits are lost, so the tree may be longer
+// than a minimum tree by a factor of 1 + 10^-7.
 std::uint32_t key(double x) {
   const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(x));
   return bits & 0x80000000U ? ~bits : bits | 0x80000000U;
@@ -41,8 +41,8 @@ int Ascent::root(int city) {
   return city;
 }
 
-// Stable radix sort: among edges of equal length, those of the tour come first, so that a tree of ties has small
-// degrees.
+// Sorts the edges by a stable radix sort: among edges of equal length, those of the tour come first, so that a tree of
+// ties has small degrees.
 void Ascent::sort() {
   constexpr std::uint32_t kBuckets = 1U << kDigit;
   std::array<std::array<std::uint32_t, kBuckets>, kDigits> starts{};

@@ -17,8 +17,8 @@ class Ascent {
   // get equal ones.
   Ascent(const Graph& graph, std::vector<int> site);
 
-  // Held and Karp's value of multipliers: the changed length of a 1-tree that is minimum up to the rounding of keys,
-  // minus twice their sum.
+  // Returns Held and Karp's value of multipliers: the changed length of a 1-tree that is minimum up to the rounding of
+  // keys, minus twice the sum of the multipliers.
   double value(const std::vector<double>& multipliers);
 
   // Makes steps from `tried` on, with lengths that shrink geometrically from `first` to `last`, and keeps the

@@ -26,7 +26,7 @@ class Paths {
 
   bool is_end(int city) const { return joined_[index(city)][1] < 0; }
 
-  // Cities of a path, from one end.
+  // Appends the cities of a path, from one end on.
   void walk(int city, std::vector<int>& tour) const {
     for (int before = -1; city >= 0;) {
       tour.push_back(city);

@@ -20,8 +20,8 @@ class Finder {
 
   int each() const { return each_; }
 
-  // Cities at equal distance are ordered by their numbers, counted from this city on, so that cities at the same site
-  // have different neighbours.
+  // Finds the neighbours of a city. Cities at equal distance are ordered by their numbers, counted from this city on,
+  // so that cities at the same site have different neighbours.
   void find(int city, std::vector<int>& result) {
     const std::int32_t* row = distances_.row(city);
     const auto closer = [this, row, city](int a, int b) {
@@ -46,7 +46,7 @@ class Finder {
     if (std::find(chosen_.begin(), chosen_.end(), other) == chosen_.end()) chosen_.push_back(other);
   }
 
-  // Neighbours in the Gabriel graph: the nearest city, then the nearest one that is not behind a chosen city.
+  // Chooses neighbours in the Gabriel graph: the nearest city, then the nearest one that is not behind a chosen city.
   template <class Closer>
   void spread(int city, const Closer& closer) {
     const std::int32_t* row = distances_.row(city);

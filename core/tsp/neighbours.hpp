@@ -6,7 +6,7 @@
 
 namespace elimina::tsp {
 
-// The same number of neighbours for each city, the nearest first.
+// Neighbours of all cities: the same number for each city, the nearest first.
 struct Neighbours {
   int each = 0;
   std::vector<int> list;
@@ -16,9 +16,9 @@ struct Neighbours {
   }
 };
 
-// Half of a city's neighbours are its nearest cities. The others lie in different directions, because the cities
-// nearest to a city in a cluster all belong to the cluster. After a stop request, remaining cities get neighbours in
-// the order of their numbers.
+// Finds the neighbours of all cities. Half of a city's neighbours are its nearest cities. The others lie in different
+// directions, because the cities nearest to a city in a cluster all belong to the cluster. After a stop request,
+// remaining cities get neighbours in the order of their numbers.
 Neighbours find_neighbours(Distances distances);
 
 }  // namespace elimina::tsp

@@ -61,8 +61,9 @@ bool OneTree::add_edge(std::size_t e) {
   return true;
 }
 
-// Required edges come first: the heaviest edge on the path between two cities is required only if all edges of the path
-// are. Returns false if the required edges have a cycle, or the open ones do not connect the rest.
+// Builds the spanning tree. Required edges come first: the heaviest edge on the path between two cities is required
+// only if all edges of the path are. Returns false if the required edges have a cycle, or the open ones do not connect
+// the rest.
 bool OneTree::span(const std::vector<Use>& use) {
   std::fill(above_.begin(), above_.end(), -1);
   std::fill(size_.begin(), size_.end(), 1);
@@ -140,7 +141,7 @@ void OneTree::find_entering() {
     if (!has_[e]) rises_[e] = may_replace_ ? changed(e) - changed(second_) : kNever;
 }
 
-// The parent of a city is the city before it in a walk through the tree.
+// Roots the spanning tree: the parent of a city is the city before it in a walk through the tree.
 void OneTree::hang() {
   const auto n = static_cast<std::size_t>(graph_.cities);
   std::vector<std::size_t> first(n + 1, 0), list(2 * (n - 2));

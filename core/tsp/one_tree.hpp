@@ -37,7 +37,7 @@ class OneTree {
   Length scale() const { return scale_; }
   const Graph& graph() const { return graph_; }
 
-  // Returns false if no 1-tree consists of all required edges and otherwise open ones.
+  // Builds a minimum 1-tree of all required edges and otherwise open ones; returns false if there is none.
   bool build(const std::vector<Use>& use, const std::vector<Length>& multipliers);
 
   // Figures of the last tree: its bound in parts, the degrees of the cities, and whether an edge is in it.
@@ -45,13 +45,13 @@ class OneTree {
   const std::vector<int>& degrees() const { return degree_; }
   const std::vector<std::uint8_t>& has() const { return has_; }
 
-  // Least rise of the last tree's bound for each edge: if an edge outside of the tree is required, or an edge of the
-  // tree is excluded. `kNever`: no tour remains.
+  // Least rise of the last tree's bound for each edge: if an edge of the tree is excluded, or any other edge is
+  // required. `kNever`: no tour remains.
   static constexpr Length kNever = Length{1} << 61;
   const std::vector<Length>& rises();
 
   // Improves multipliers by subgradient steps until the bound is above `upper` (parts), does not improve, or the steps
-  // are used up. `multipliers` keeps the best ones, and their tree is the last one. Returns false if there is no
+  // are used up. Sets `multipliers` to the best ones, and makes their tree the last one. Returns false if there is no
   // 1-tree.
   bool ascend(const std::vector<Use>& use, Length upper, int steps, std::vector<Length>& multipliers);
 
@@ -77,14 +77,16 @@ class OneTree {
   std::vector<int> degree_, before_;
   std::vector<std::uint8_t> has_;
   std::vector<std::size_t> tree_;  // inner edges, in the order of their choice
-  // Union forest, the smaller tree below the larger: the parent, and the edge of the union, as a position in `tree_`.
+  // Union forest, the smaller tree below the larger: each city's parent and number of cities in its tree, and the edge
+  // of the union with the parent, as a position in `tree_`.
   std::vector<int> above_, size_;
   std::vector<std::size_t> joined_;
   std::size_t second_ = 0;  // of the special city's edges that may be removed, the one of larger changed length
   bool may_replace_ = false;
   Length third_ = kNever;  // changed length of the special city's shortest edge outside of the tree
   std::vector<Length> rises_;
-  // The rooted tree.
+  // The rooted tree: each city's parent and level, a link towards the root that skips visited cities, and the edge
+  // above.
   std::vector<int> parent_, level_, skip_;
   std::vector<std::size_t> edge_above_;
 };

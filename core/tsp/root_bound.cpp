@@ -48,7 +48,7 @@ std::optional<Length> RootBound::bound() const {
 
 bool RootBound::reaches(Length upper) const { return best_ > (upper - 1) * scale_; }
 
-// Prim's algorithm over all cities from `first` on; after a stop request, the tree may lack cities.
+// Runs Prim's algorithm over all cities from `first` on; after a stop request, the tree may lack cities.
 RootBound::Tree RootBound::spanning_tree(int first, const std::vector<Length>& multipliers) const {
   const int n = graph_.cities;
   Tree tree;
@@ -111,9 +111,10 @@ std::optional<Length> RootBound::adopt(const std::vector<double>& multipliers) {
   return tree->value;
 }
 
-// Initial multipliers. On a tree metric, the negative distance of a city from the special one is the best multiplier,
-// and subgradient steps take very long to reach it, because it is about as large as the tour. So fractions of the
-// distances along a spanning tree are tried, and of the distances along its long edges only, which connect clusters.
+// Finds initial multipliers. On a tree metric, the negative distance of a city from the special one is the best
+// multiplier, and subgradient steps take very long to reach it, because it is about as large as the tour. So fractions
+// of the distances along a spanning tree are tried, and of the distances along its long edges only, which connect
+// clusters.
 void RootBound::begin(Length upper) {
   constexpr double kShares[] = {1, 0.98, 0.95, 0.9, 0.85, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1};
   constexpr double kShorter[] = {0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998};
@@ -150,8 +151,8 @@ void RootBound::begin(Length upper) {
   }
 }
 
-// Unit of multipliers: the mean difference between a city's longest edge and its median edge, at most the mean edge of
-// a tour.
+// Returns the unit of multipliers: the mean difference between a city's longest edge and its median edge, at most the
+// mean edge of a tour.
 double RootBound::unit(Length upper) const {
   std::vector<std::vector<Length>> at(joined_.size());
   for (std::size_t e = 0; e < graph_.edges(); ++e)
@@ -184,7 +185,8 @@ bool RootBound::improve(Length upper, int steps) {
   return best_ > bound_before || graph_.edges() > before;
 }
 
-// Heaviest edge on the tree path from a city to each other city: first upwards, then from parents to children.
+// Finds the heaviest edge on the tree path from a city to each other city: first upwards, then from parents to
+// children.
 void RootBound::measure_paths(const Tree& tree, int from, std::vector<Length>& heaviest, std::vector<int>& seen) const {
   Length heaviest_edge = -OneTree::kNever;
   for (int city = from; city >= 0; city = tree.parent[static_cast<std::size_t>(city)]) {

@@ -6,8 +6,8 @@
 
 namespace elimina::tsp {
 
-// A site for each city, numbered in the order of their first cities. Cities share a site if their distance is 0 and
-// they are equally far from all others, as far as was checked before a stop request.
+// Returns each city's site; sites are numbered in the order of their first cities. Cities share a site if their
+// distance is 0 and they are equally far from all others, as far as was checked before a stop request.
 std::vector<int> find_sites(Distances distances);
 
 }  // namespace elimina::tsp

@@ -16,7 +16,7 @@ namespace {
 constexpr int kLongestPiece = 50, kMoves = 3;
 constexpr int kKicksBetweenStops = 16;
 
-// Cities at each site. A tour needs three sites, so if there are fewer, some cities get sites of their own.
+// Returns the cities at each site. A tour needs three sites, so if there are fewer, some cities get sites of their own.
 std::vector<std::vector<int>> cities_at_sites(Distances distances) {
   std::vector<std::vector<int>> result;
   const std::vector<int> position = find_sites(distances);
@@ -35,7 +35,7 @@ std::vector<std::vector<int>> cities_at_sites(Distances distances) {
   return result;
 }
 
-// Distances between sites; empty if each city has its own site.
+// Returns the distances between sites; empty if each city has its own site.
 std::vector<std::int32_t> distances_of_sites(Distances distances, const std::vector<std::vector<int>>& cities_at) {
   std::vector<std::int32_t> result;
   if (static_cast<int>(cities_at.size()) == distances.cities) return result;
@@ -216,7 +216,7 @@ bool TourSearch::chain(int t1) {
   return false;
 }
 
-// The first move found that closes to a shorter tour; else the move that leaves the shortest path.
+// Returns the first move found that closes to a shorter tour; else the move that leaves the shortest path.
 TourSearch::Move TourSearch::find_move(int t1, int t2, Length open) const {
   Move best;
   const int* near = neighbours_.of(t2);

@@ -11,22 +11,22 @@
 
 namespace elimina::tsp {
 
-// A tour is an array with sections that moves reverse. Cities with changed edges wait in a queue for the local search.
-// Cities at the same site are consecutive and count as one.
+// A tour is an array, and moves reverse sections of the array. Cities with changed edges wait in a queue for the local
+// search. Cities at the same site are consecutive and count as one.
 class TourSearch {
  public:
   // Needs at least three cities. The first tour is greedy.
   TourSearch(Distances distances, std::uint64_t seed);
 
-  // Makes `count` double bridges. Local search repairs each one; if the tour is then longer than before, both are
-  // undone.
+  // Makes `count` double bridges. Local search repairs each one; if the tour is then longer than before, the double
+  // bridge and its repair are undone.
   void kick(std::uint64_t count);
   // Continues from another tour.
   void start(const std::vector<int>& tour);
 
   Length length() const { return length_; }
   std::vector<int> tour() const;
-  // First and second ends of the tour's edges, then of edges between neighbours.
+  // Returns the first and the second ends of edges: those of the tour, then those between neighbours.
   std::pair<std::vector<int>, std::vector<int>> edges() const;
 
  private:
@@ -62,7 +62,7 @@ class TourSearch {
   void bridge();
   std::uint64_t below(std::uint64_t count);
 
-  std::vector<std::vector<int>> cities_at_;  // cities of each site; the other members use sites as cities
+  std::vector<std::vector<int>> cities_at_;  // cities of each site; all other members use sites as cities
   std::vector<std::int32_t> between_sites_;  // empty: each city has a site of its own
   Distances distances_;
   int n_;
