@@ -23,10 +23,11 @@ class BlockGibbs {
 
   // Draws each variable of each chain at least once a sweep, and adds the marginals of each block given the other
   // variables (Rao and Blackwell) to the chain's sums. `sums`: sums of each chain, one variable after another; `draws`:
-  // number of draws of each chain and variable; both count the replicas of power 1 alone. `moments`: for each chain and
-  // power, the sums of 1, x, x^2 and exp(x) over the exchanges with the previous power. Here x = log S(previous power)
-  // - log S(own power), and S(p) is the sum over the block of the p-th power of the product, given the replica's other
-  // states. Returns the number of complete sweeps, which is smaller than `sweeps` on a stop request.
+  // number of draws of each chain and variable. Only replicas of power 1 count in `sums` and `draws`. `moments`: for
+  // each chain and power, the sums of 1, x, x^2 and exp(x) over the exchanges with the previous power. Here x = log
+  // S(previous power) - log S(own power), and S(p) is the sum over the block of the p-th power of the product, given
+  // the replica's other states. Returns the number of complete sweeps, which is smaller than `sweeps` on a stop
+  // request.
   std::uint64_t run(std::uint64_t sweeps, std::span<double> sums, std::span<double> draws, std::span<double> moments);
 
   static constexpr std::size_t kMoments = 4;
@@ -53,7 +54,7 @@ class BlockGibbs {
   std::vector<std::int64_t> sizes_, begins_;  // size of each variable, and offset of its marginal
   std::vector<double> powers_;
   std::vector<std::vector<double>> values_;           // values of all factors, for each power
-  std::vector<std::vector<ConditionedTree>> covers_;  // sets of blocks; the blocks of each set contain all variables
+  std::vector<std::vector<ConditionedTree>> covers_;  // sets of blocks; the blocks of a set contain all variables
   std::vector<std::vector<std::int32_t>> states_;     // states for each chain and power
   TreeTables tables_;
   bool is_odd_ = false;

@@ -31,8 +31,8 @@ class CliqueForest {
   // Removes a clique, and links its neighbours to `heir` unless that is -1.
   void remove_clique(int number, int heir = -1);
   Scope separator(int clique, int other) const { return shared(scope(clique), scope(other)); }
-  // Path of cliques from `start` to the nearest clique with the variable; empty if no connected clique has the
-  // variable.
+  // Returns the path of cliques from `start` to the nearest clique with the variable; empty if no connected clique has
+  // the variable.
   std::vector<int> path(int start, int variable);
 
  private:
@@ -75,11 +75,11 @@ double calibrate(const RootedCliques& cliques, std::span<const i64> sizes, doubl
 // distributions is the joint distribution.
 void condition(const RootedCliques& cliques, std::span<const i64> sizes, double* beliefs);
 
-// Marginal of a table over some of its variables.
+// Returns the marginal of a table over some of its variables.
 std::vector<double> marginal(std::span<const i64> sizes, std::span<const int> scope, const double* table,
                              std::span<const int> axes);
 
-// Quotient, or 0 where the denominator is too small to differ from 0.
+// Returns the quotient; 0 if the denominator is so small that it counts as 0.
 inline double quotient(double numerator, double denominator) {
   constexpr double least = 1e-300;
   return denominator > least ? numerator / denominator : 0.0;

@@ -10,7 +10,7 @@ namespace elimina::approx {
 
 namespace {
 
-// Entropy of a distribution in nats.
+// Returns the entropy of a distribution, in nats.
 double entropy(std::span<const double> belief) {
   // The smallest normal number stands for 0, whose logarithm is infinite.
   constexpr double least = std::numeric_limits<double>::min();
@@ -53,7 +53,7 @@ double CliqueFront::price(double information, int variable) const {
   return std::round(steps * information / std::log(double(sizes_[variable]))) / steps;
 }
 
-// Mutual information of two sets of a clique's variables, given the clique's other variables.
+// Returns the mutual information of two sets of a clique's variables, given the clique's other variables.
 double CliqueFront::information(int clique, std::span<const int> first, std::span<const int> second) const {
   if (second.empty()) return 0;
   Scope inner, outer, rest;

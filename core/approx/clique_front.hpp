@@ -5,10 +5,10 @@
 namespace elimina::approx {
 
 // A calibrated tree of cliques, from which the weakest dependences are removed first.
-// Removing the edge of two variables that only one clique has together costs their conditional mutual information given
-// the clique's other variables: the Kullback-Leibler divergence grows by this amount, and the marginals of the
-// remaining cliques do not change (Deshpande, Garofalakis and Jordan 2001, "Efficient stepwise selection in
-// decomposable models").
+// An edge connects two variables of a clique. Removing an edge that no other clique has costs the conditional mutual
+// information of its variables given the clique's other variables: the Kullback-Leibler divergence grows by this
+// amount, and the marginals of the remaining cliques do not change (Deshpande, Garofalakis and Jordan 2001, "Efficient
+// stepwise selection in decomposable models").
 class CliqueFront : public CliqueForest {
  public:
   explicit CliqueFront(std::span<const i64> sizes) : sizes_(sizes) {}
@@ -22,13 +22,13 @@ class CliqueFront : public CliqueForest {
   // Removes each clique that a neighbour contains.
   void absorb();
 
-  // Removes edges of a variable until its cliques can be joined to a table of at most `most_cells` cells.
+  // Removes edges of a variable until its cliques can be joined into one table of at most `most_cells` cells.
   void separate(int variable, i64 most_cells);
 
-  // Removes one variable from the clique at `position` of a path: of those not in `needed`, the one whose removal loses
-  // the least information relative to the logarithm of its number of states. The variable also leaves all cliques that
-  // are connected to this clique by cliques with the variable, but not those beyond one neighbour on the path: there
-  // the variable stays.
+  // Removes one variable from the clique at `position` of a path. Candidates are the variables that the clique shares
+  // with a neighbour on the path, except for those in `needed`; the removal has to lose the least information relative
+  // to the logarithm of the variable's number of states. The variable stays on that neighbour's side of the tree, and
+  // is removed from all other cliques with the variable.
   void shorten(std::span<const int> path, std::size_t position, std::span<const int> needed);
 
  private:

@@ -36,7 +36,7 @@ class ConditionedTree {
   void add_marginals(double weight, std::span<double> sums, TreeTables& tables) const;
 
   std::span<const std::int32_t> order() const { return order_; }
-  // Number of cells of the working memory; number of cells of all cliques, which are never stored whole.
+  // Number of cells of the working memory, and of all cliques together, although these are never stored whole.
   std::int64_t table_cells() const { return factor_cells_ + message_cells_ + largest_row_ + largest_sums_; }
   std::int64_t joined_cells() const { return joined_cells_; }
 
@@ -47,7 +47,7 @@ class ConditionedTree {
   };
   struct Table {  // a factor, or a message of another node, in the product of a node
     bool is_message;
-    std::uint32_t runs, first_axis, last_axis;  // of the axes other than the node's variable
+    std::uint32_t runs, first_axis, last_axis;  // index of its runs; range of its axes other than the node's variable
     std::int64_t offset, cells, stride;
   };
   struct Node {

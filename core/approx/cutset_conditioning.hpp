@@ -35,8 +35,8 @@ class CutsetConditioning {
   TreeTables tables_;
   std::vector<std::int64_t> sizes_, begins_;
   std::vector<double> values_;
-  std::vector<std::int32_t> cutset_, states_;  // states of all variables: 0 if they are eliminated
-  std::vector<double> sums_;                   // marginals of slices, each times the slice's sum over the largest sum
+  std::vector<std::int32_t> cutset_, states_;  // the cutset; states of all variables, 0 for eliminated ones
+  std::vector<double> sums_;  // sum of the slices' marginals, weighted by slice sum / largest slice sum
   double log_peak_, total_ = 0;
   bool is_done_ = false, is_accurate_ = true;
 };

@@ -6,9 +6,9 @@
 
 namespace elimina::approx {
 
-// Returns an elimination order with the same buckets that finishes one subtree before it begins the next. Of several
-// subtrees, the one whose peak exceeds its message most comes first. Both are sums of log2 of cells: the size of the
-// joint table of all messages that are held, because linked trees approximate these together. On grids, estimates by
+// Returns an elimination order with the same buckets that finishes one subtree before it begins the next. The subtree
+// whose peak exceeds its message most comes first. The peak is the largest sum of log2 of cells over messages that are
+// held at a time: linked trees approximate these messages together, as if by one joint table. On grids, estimates by
 // this order are closer than by the order that holds the fewest cells.
 std::vector<int> frugal_order(const plan::PlannedTree& planned);
 

@@ -30,14 +30,15 @@ class JoinGraph {
   // the thread is asked to stop.
   bool run(double tolerance, double damping, std::uint64_t updates);
 
-  // Bethe's approximation of the natural logarithm of the sum; minus infinity if the messages show that the sum is 0.
+  // Returns Bethe's approximation of the natural logarithm of the sum; minus infinity if the messages show that the sum
+  // is 0.
   double log_sum();
 
-  // Marginals of variables, one after another, each from the smallest cluster with the variable; uniform if no cluster
-  // has it.
+  // Returns the marginals of variables, one after another, each from the smallest cluster with the variable; uniform if
+  // no cluster has it.
   Cells marginals(std::span<const std::int32_t> variables);
 
-  // Messages of the first `edges` edges, each from its first end to its second, one after another.
+  // Returns the messages of the first `edges` edges, each from its first end to its second, one after another.
   Cells messages(std::size_t edges) const;
 
   double residual() const { return residual_; }
@@ -77,7 +78,7 @@ class JoinGraph {
   std::vector<std::int64_t> edge_firsts_{0};
   std::vector<double> priorities_;
   std::priority_queue<Waiting> queue_;
-  std::vector<std::size_t> smallest_;  // smallest cluster of each variable
+  std::vector<std::size_t> smallest_;  // for each variable, the smallest cluster that contains it
   Cells belief_, sum_;
   std::size_t swept_ = 0;  // number of finished updates in the first two sweeps, one forward and one backward
   double residual_ = 1;

@@ -13,7 +13,7 @@
 
 namespace elimina::approx {
 
-// Factors over ranks, grouped by the rank of their first variable.
+// Factors whose variables are numbered by rank (position in the elimination order), grouped by their first variable.
 class RankedFactors {
  public:
   // `scopes`: variables of each factor, slow to fast; `values`: values of the factors, one after another.
@@ -42,7 +42,7 @@ class Forecasts {
     entries_[variable].emplace_back(rank, std::move(weights));
   }
   bool has(int variable) const { return !entries_[variable].empty(); }
-  // Weights of the variable's forecast whose rank is nearest to `rank`.
+  // Returns the weights of the variable's forecast whose rank is nearest to `rank`.
   std::span<const double> at(int variable, int rank) const;
 
  private:
@@ -59,8 +59,8 @@ struct Interface {
   std::vector<double> forward, backward;
   double forward_scale = 0, backward_scale = 0;
 
-  // Divides `smoothed` by the factors of the other direction and keeps the quotient, so that both directions multiply
-  // to `smoothed`.
+  // Divides `smoothed` by the factors of the other direction and keeps the quotient: the product of both directions is
+  // then `smoothed`.
   void set_forward(std::vector<double> smoothed);
   void set_backward(std::vector<double> smoothed);
 };
@@ -88,19 +88,19 @@ struct TreesTooLarge : std::runtime_error {
 // The trees and the approximate distributions between them.
 class LinkedTrees {
  public:
-  // `forecasts`: weights, from another sequence of trees, by which fronts are approximated; nullptr if earlier factors
-  // alone count.
+  // `forecasts`: weights from another sequence of trees, used to approximate fronts; nullptr if fronts depend on
+  // earlier factors alone.
   LinkedTrees(std::shared_ptr<const RankedFactors> factors, i64 most_cells, double most_bytes,
               std::shared_ptr<const Forecasts> forecasts);
 
-  // Makes all trees. Throws ZeroSum or TreesTooLarge.
+  // Builds all trees. Throws ZeroSum or TreesTooLarge.
   void build();
 
   // Updates messages from later to earlier trees; returns the marginals, one rank after another.
   std::vector<double> pass_backward();
   // Updates messages from earlier to later trees.
   void pass_forward();
-  // Weights of states from later factors, for the approximations in another sequence of trees.
+  // Returns the weights that later factors give to states, for the approximations in another sequence of trees.
   std::shared_ptr<const Forecasts> forecast() const;
 
   const std::vector<LinkedTree>& trees() const { return trees_; }

@@ -1,6 +1,6 @@
 // Loopy belief propagation on factors, without an order of elimination or clusters (Pearl 1988, "Probabilistic
-// Reasoning in Intelligent Systems", section 4.4). A sweep passes over all factors, forward or backward in turn, and
-// each factor sends its messages by the latest beliefs, so that news travels along all factors of a sweep. Time of a
+// Reasoning in Intelligent Systems", section 4.4). A sweep passes over all factors, forward or backward in turn. Each
+// factor sends its messages by the latest beliefs, so that a change reaches all later factors of the sweep. Time of a
 // sweep and memory are proportional to the size of all factors, so this makes the first estimate of very large models.
 #pragma once
 #include <cstdint>
@@ -23,7 +23,8 @@ class MessageSweeps {
   // stop.
   bool run(double tolerance, double damping, std::uint64_t sweeps);
 
-  // Bethe's approximation of the natural logarithm of the sum; minus infinity if the messages show that the sum is 0.
+  // Returns Bethe's approximation of the natural logarithm of the sum; minus infinity if the messages show that the sum
+  // is 0.
   double log_sum();
 
   // Marginals of all variables, one after another; uniform for a variable without factors.
@@ -46,11 +47,11 @@ class MessageSweeps {
   void take_out(std::int32_t v, const double* message, double* cavity) const;
   double log_of_beliefs();
 
-  std::vector<std::int64_t> sizes_, firsts_;  // first cell of each variable's belief
+  std::vector<std::int64_t> sizes_, firsts_;  // size of each variable; first cell of its belief
   ScopeList scopes_;
   Cells values_, messages_, beliefs_;
   std::vector<std::size_t> table_cells_;
-  std::vector<std::uint32_t> run_numbers_;  // for each member of a factor of three or more variables
+  std::vector<std::uint32_t> run_numbers_;  // index in `runs_`, for each member of a factor of three or more variables
   std::vector<Runs> runs_;
   Cells cavities_, joint_, sums_;
   bool forward_ = true;

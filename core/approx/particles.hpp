@@ -16,7 +16,7 @@ class Particles {
   Particles(std::span<const i64> last_uses, i64 max_samples)
       : last_uses_(last_uses), shares_(std::size_t(max_samples)) {}
 
-  // Begins a group. `states`: the first row; `row`: distance of rows; `logs`: natural logarithms of the weights.
+  // Begins a group. `states`: the first row; `row`: distance between rows; `logs`: natural logarithms of the weights.
   void begin(std::int32_t* states, i64 row, std::span<double> logs);
 
   // Notes that the variable with this number was drawn.

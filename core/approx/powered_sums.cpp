@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kUnit = 1.0 / kWhole, kLogOfWhole = 21.487562596892644;
 
-// Number of sums that run side by side.
+// Number of sums that are computed at the same time.
 constexpr i64 kLanes = 8;
 
 // Largest number of columns whose maxima and totals are on the stack.
@@ -43,8 +43,8 @@ ELIMINA_FUSED_VERSIONS void largest_terms(const double* terms, i64 rows, i64 col
   }
 }
 
-// Two rows; for weight 1, log(exp a + exp b) = max(a, b) + log(1 + exp(-|a - b|)). If both are minus infinity, a - b is
-// NaN and counts as a large difference.
+// Sums two rows; for weight 1, log(exp a + exp b) = max(a, b) + log(1 + exp(-|a - b|)). If both are minus infinity, a -
+// b is NaN and counts as a large difference.
 template <bool kShares>
 inline void sum_pairs(const double* __restrict first, const double* __restrict second, i64 columns, double weight,
                       double* __restrict sums, Share* __restrict shares) {

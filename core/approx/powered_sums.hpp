@@ -24,7 +24,7 @@ void sum_powers(double* terms, i64 rows, i64 columns, double weight, double* sum
 void split_by_shares(const double* above, const Share* shares, i64 share_stride, i64 rows, i64 columns,
                      double* beliefs);
 
-// Entropy of the rows given the columns: minus the sum of belief x log(share).
+// Returns the entropy of the rows given the columns: minus the sum of belief x log(share).
 double conditional_entropy(const double* above, const double* beliefs, const Share* shares, i64 share_stride, i64 rows,
                            i64 columns);
 

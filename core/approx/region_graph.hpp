@@ -24,22 +24,21 @@ class RegionGraph {
   const std::vector<std::int64_t>& sizes() const { return sizes_; }
   const ScopeList& outer() const { return outer_; }
   const ScopeList& inner() const { return inner_; }
-  // Outer regions with an edge to each inner region: all outer regions around it. An inner region with counting number
-  // 0 has fewer edges: outer regions that other inner regions keep in agreement form a set, and one of each set
-  // suffices.
+  // Outer regions with an edge to each inner region: all that contain it. An inner region with counting number 0 has
+  // fewer edges: outer regions that other inner regions keep in agreement form a set, and one of each set suffices.
   const ScopeList& parents() const { return parents_; }
   // Counting number of each inner region's entropy. Those of outer regions are 1 and not stored.
   const std::vector<double>& counting_numbers() const { return counting_numbers_; }
 
-  // Number of the first outer region that contains the scope; -1 if none does.
+  // Returns the number of the first outer region that contains the scope; -1 if none does.
   std::int64_t holder(std::span<const std::int32_t> scope) const;
 
   // Number of cells of the outer regions, and of all messages.
   double outer_cells() const;
   double message_cells() const;
 
-  // Larger clusters: all outer regions; and the union of the outer regions around each inner region, if its counting
-  // number is not 0 and the union has at most `max_cells` cells.
+  // Returns larger clusters: all outer regions; and the union of the outer regions that contain an inner region, if its
+  // counting number is not 0 and the union has at most `max_cells` cells.
   ScopeList grow(double max_cells) const;
 
  private:
@@ -57,8 +56,8 @@ class RegionGraph {
   std::vector<std::vector<std::int32_t>> intersections_;  // candidates for inner regions
 };
 
-// Chordless loops of three or four variables in the graph with an edge between any two variables of a scope, without
-// loops inside a scope; at most `max_loops` of them.
+// Returns at most `max_loops` chordless loops of three or four variables in the graph with an edge between any two
+// variables of a scope. Loops inside a scope are left out.
 ScopeList short_loops(std::size_t variables, const ScopeList& scopes, std::size_t max_loops);
 
 }  // namespace elimina::approx

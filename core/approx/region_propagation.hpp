@@ -29,17 +29,17 @@ class RegionPropagation {
   // returns true if they agree. Messages need not converge. `damping`: share of the old message in a new one.
   bool run(double tolerance, double damping, std::uint64_t sweeps);
 
-  // The double loop, which always converges: a tangent replaces the concave part of the free energy, and sweeps
+  // Runs the double loop, which always converges: a tangent replaces the concave part of the free energy, and sweeps
   // minimise the convex sum until regions agree within `precision` times the last move of the tangent point, or for at
   // most `inner_sweeps` sweeps. The first call resets all messages. Returns true if all regions agree within
   // `tolerance`, and false after about `sweeps` sweeps in total.
   bool run_double_loop(double tolerance, double precision, std::uint64_t inner_sweeps, std::uint64_t sweeps);
 
-  // Kikuchi's approximation of the sum's natural logarithm.
+  // Returns Kikuchi's approximation of the sum's natural logarithm.
   double log_sum();
 
-  // Marginals of variables, one after another, each from the smallest region with the variable; uniform if no region
-  // has it.
+  // Returns the marginals of variables, one after another, each from the smallest region with the variable; uniform if
+  // no region has it.
   std::vector<double> marginals(std::span<const std::int32_t> variables);
 
   // Largest difference of probabilities between regions in the last sweep; 1 before the first sweep.
@@ -87,7 +87,7 @@ class RegionPropagation {
   std::map<Runs, std::uint32_t> run_numbers_;
   std::vector<double> logs_;                   // logarithms of the factors
   std::vector<double> beliefs_;                // beliefs of the outer regions
-  std::vector<double> messages_;               // logarithms; minus infinity: forbidden
+  std::vector<double> messages_;               // logarithms of the messages; minus infinity: a forbidden state
   std::vector<double> inner_logs_, tangents_;  // logarithms of the inner regions' beliefs; tangent points
   std::vector<double> margins_, margin_logs_, sums_, table_;
   double residual_ = 1;

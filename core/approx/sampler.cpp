@@ -38,7 +38,7 @@ struct Sampler::Block {
         totals(std::size_t(max_samples)), values(std::size_t(max_states * max_samples)) {}
 
   std::int32_t* states = nullptr;  // states of the first sample, in the first row
-  i64 row = 0;                     // distance of rows
+  i64 row = 0;                     // distance between rows
   i64 count = 0;                   // number of samples
   double* logs = nullptr;
   std::vector<u64> keys;

@@ -68,7 +68,7 @@ class Sampler {
   std::vector<i64> sizes_;
   i64 first_, last_, largest_ = 1;
   std::vector<Bucket> buckets_;  // buckets from `first_` on
-  std::vector<i64> last_uses_;   // for each variable, the lowest bucket that reads its state, or else its number
+  std::vector<i64> last_uses_;   // for each variable, the lowest bucket that reads its state, or the variable itself
   std::vector<Table> tables_, messages_;
   std::vector<Stride> strides_;
 };
@@ -76,8 +76,8 @@ class Sampler {
 // Sums of samples' weights by the states of variables, one variable after another.
 struct StateSums {
   std::span<double> weights;   // sum of the weights of samples with the state, for one fold after another
-  std::span<double> squares;   // sum over groups: the square of the state's weight, that is, of samples with it
-  std::span<double> products;  // sum over groups: the state's weight times the group's weight
+  std::span<double> squares;   // sum over groups: the square of the total weight of the group's samples with the state
+  std::span<double> products;  // sum over groups: the total weight of samples with the state times that of all samples
 };
 
 // Adds the weights of samples in groups of `group`, each group to the next fold. `states`: a row for each variable;

@@ -31,10 +31,11 @@ struct Runs {
   auto operator<=>(const Runs&) const = default;
 };
 
-// Number of cells of a table, capped at 2^62.
+// Returns the number of cells of a table, capped at 2^62.
 std::int64_t cells_of(std::span<const std::int32_t> scope, std::span<const std::int64_t> sizes);
 
-// Runs of a table over `whole`, slow to fast, with the other table over `subscope`, some of these variables.
+// Set or return the runs of a table over `whole` (slow to fast) with another table over `subscope`, some of these
+// variables.
 void set_runs(Runs& runs, std::span<const std::int32_t> whole, std::span<const std::int32_t> subscope,
               std::span<const std::int64_t> sizes);
 Runs runs_of(std::span<const std::int32_t> whole, std::span<const std::int32_t> subscope,
@@ -76,12 +77,14 @@ void add_to(double* table, const Runs& runs, const double* term);
 // Sums a table over the axes that `sums` lacks, and adds the result to `sums`.
 void add_up(const double* table, const Runs& runs, double* sums);
 
-// Multiplies a table by another one without prepared runs, for tables that are combined only once.
+// Multiplies a table by another one. This overload and the next two functions prepare runs themselves, for tables that
+// are combined only once.
 void multiply_by(double* table, std::span<const std::int32_t> whole, const double* factor,
                  std::span<const std::int32_t> subscope, std::span<const std::int64_t> sizes);
 // Overwrites a table with another one, repeated along the axes that the other one lacks.
 void spread(double* table, std::span<const std::int32_t> whole, const double* factor,
             std::span<const std::int32_t> axes, std::span<const std::int64_t> sizes);
+// Sums a table over the axes that `sums` lacks, and adds the result to `sums`.
 void add_up(const double* table, std::span<const std::int32_t> whole, double* sums,
             std::span<const std::int32_t> subscope, std::span<const std::int64_t> sizes);
 

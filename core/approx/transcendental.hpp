@@ -7,8 +7,8 @@
 
 namespace elimina::approx {
 
-// Below this value, an exponential counts as 0: it would not change a sum. The product of two exponentials above it is
-// a normal number.
+// Exponentials of values below this count as 0, because they would not change a sum. The product of two exponentials of
+// values above it is a normal number.
 constexpr double kLeastExponent = -300;
 
 // ln(2) in two parts; the first ends with zero bits, so that its product with an exponent is exact.

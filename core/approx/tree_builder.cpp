@@ -227,8 +227,8 @@ int TreeBuilder::gather(Growing& tree, std::span<const int> shared) {
   }
 }
 
-// Removes dependences from a front until the clique with most of the variables `shared` has all of them, or can get
-// another one.
+// Removes dependences from a front until the clique with most of the variables `shared` has all of them, or has room
+// for another one of them.
 void TreeBuilder::shorten(CliqueFront& front, std::span<const int> shared) {
   for (;;) {
     std::vector<int> candidates;
@@ -245,7 +245,7 @@ void TreeBuilder::shorten(CliqueFront& front, std::span<const int> shared) {
   }
 }
 
-// The clique with most of these variables; of several, the smallest.
+// Returns the clique with most of these variables; of several, the smallest.
 int TreeBuilder::nearest(const CliqueForest& forest, std::span<const int> candidates,
                          std::span<const int> shared) const {
   const auto key = [&](int number) {
@@ -256,8 +256,8 @@ int TreeBuilder::nearest(const CliqueForest& forest, std::span<const int> candid
   return *std::ranges::min_element(candidates, {}, key);
 }
 
-// Path from a clique to the nearest one with a variable. If no connected clique has it, the clique is linked to `end`,
-// which has the variable.
+// Returns the path from a clique to the nearest one with a variable. If no connected clique has it, the clique is
+// linked to `end`, which has the variable.
 std::vector<int> TreeBuilder::path(CliqueForest& forest, int start, int variable, int end) const {
   std::vector<int> way = forest.path(start, variable);
   if (!way.empty()) return way;
@@ -265,7 +265,7 @@ std::vector<int> TreeBuilder::path(CliqueForest& forest, int start, int variable
   return {start, end};
 }
 
-// Scopes that carry a variable along a path to the path's first clique.
+// Returns the scopes that carry a variable along a path to the path's first clique.
 std::vector<Scope> TreeBuilder::needs(const CliqueForest& forest, std::span<const int> path,
                                       std::span<const int> shared, int variable) const {
   std::vector<Scope> scopes;
@@ -278,7 +278,7 @@ std::vector<Scope> TreeBuilder::needs(const CliqueForest& forest, std::span<cons
   return scopes;
 }
 
-// Position of the first scope with too many cells; -1: none.
+// Returns the position of the first scope with too many cells; -1 if there is none.
 int TreeBuilder::oversized(std::span<const Scope> scopes) const {
   const auto is_too_large = [&](const Scope& scope) { return cells_of(scope, sizes_) > result_.most_cells_; };
   const auto first = std::ranges::find_if(scopes, is_too_large);

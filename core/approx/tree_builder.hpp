@@ -25,10 +25,10 @@ class GrowingTree : public CliqueForest {
   void merge(const GrowingTree& other, std::vector<LinkedTree>& trees);
   // Joins the cliques with the variable; the front keeps the join without the variable.
   void eliminate(int variable, const Scope& scope);
-  // Carries a variable along a path to the path's first clique. `needs`: for each clique but the last, the scope that
-  // it gets, or that a new clique beside it gets.
+  // Carries a variable along a path to the path's first clique. `needs`: for each clique but the last, its new scope
+  // or, if this lacks variables of the clique, the scope of a new clique beside it.
   void widen_path(std::span<const int> path, std::span<const Scope> needs);
-  // Returns the finished tree; `positions` becomes the position of each clique in it, -1 for a removed clique.
+  // Returns the finished tree, and sets `positions` to each clique's position in the tree; -1 for a removed clique.
   LinkedTree complete(std::span<const i64> sizes, int rank, std::vector<LinkedTree>& trees,
                       std::vector<int>& positions);
 

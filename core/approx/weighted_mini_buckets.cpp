@@ -49,7 +49,7 @@ std::vector<i64> message_cells(const plan::PlannedTree& planned) {
   return cells;
 }
 
-// Number of 32-bit records of a node: shares of all states but the first, or a message.
+// Returns the number of 32-bit records of a node: shares of all states but the first, or a message.
 i64 records_of(i64 columns, i64 size) { return plan::times(columns, std::max<i64>(1, size - 1)); }
 
 }  // namespace
@@ -106,7 +106,8 @@ WeightedMiniBuckets::WeightedMiniBuckets(const plan::PlannedTree& planned, std::
   block_.resize(largest_block);
   magnitudes_.resize(largest_columns);
 
-  // Strides of a table over sorted variables along the axes of a clique; 0 for variables that the table lacks.
+  // Appends the strides of a table over sorted variables along the axes of a clique; 0 for variables that the table
+  // lacks.
   std::vector<i64> along(sizes_.size(), 0);
   const auto put_strides = [&](std::span<const int> clique, std::span<const int> scope, std::vector<i64>& strides) {
     i64 stride = 1;
@@ -207,7 +208,7 @@ void WeightedMiniBuckets::centre_shifts(std::span<const double> parameters, std:
   }
 }
 
-// The mini-bucket of a group that shares most variables with another tree's node; fewest variables break ties.
+// Returns the mini-bucket of a group that shares most variables with another tree's node; of several, the smallest.
 int WeightedMiniBuckets::closest(const WeightedMiniBuckets& other, int node, std::size_t group) const {
   const std::span<const int> clique = other.cliques_[node];
   const auto distance = [&](int n) {

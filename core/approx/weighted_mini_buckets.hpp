@@ -23,22 +23,23 @@ class WeightedMiniBuckets {
   WeightedMiniBuckets(const plan::PlannedTree& tree, std::vector<double> values, std::vector<double> weights,
                       int shared);
 
-  // Parameters: the shifts of all mini-buckets of partitioned buckets, then the logarithms of the absolute values of
-  // their weights. If all weights of a bucket are positive, they are then divided by their sum.
+  // Number of parameters. The parameters are the shifts of all mini-buckets of partitioned buckets, then the logarithms
+  // of the absolute values of the mini-buckets' weights. If all weights of a bucket are positive, they are then divided
+  // by their sum.
   i64 parameters() const { return shifts_ + i64(divided_.size()); }
   std::size_t variables() const { return sizes_.size(); }
   i64 shifts() const { return shifts_; }
   std::vector<double> initial() const;
 
-  // Parameters from mini-buckets along the same order with another i-bound: each shift and weight goes to the
-  // mini-bucket that shares most variables with its own.
+  // Returns initial parameters from those of mini-buckets along the same order with another i-bound: each shift and
+  // weight goes to the mini-bucket that has most variables in common with its previous one.
   std::vector<double> continued(const WeightedMiniBuckets& other, std::span<const double> parameters) const;
 
   // Sets the total weight of each variable, by position in the order.
   void set_totals(std::span<const double> totals);
 
-  // Conditions on variables, by position in the order (-1: summed out): the bound then holds for the sum over the other
-  // variables.
+  // Fixes the values of variables, by position in the order; -1: the variable is summed out. The bound then holds for
+  // the sum over the variables that are not fixed.
   void fix(std::span<const int> values) { fixed_.assign(values.begin(), values.end()); }
 
   // Decodes `count` assignments, by position in the order, from the messages of the last evaluation without gradient.
@@ -46,8 +47,8 @@ class WeightedMiniBuckets {
   // proportion to their shares.
   std::vector<int> decode(int count, std::uint64_t seed) const;
 
-  // Bound at some parameters (shifts of a bucket are unrestricted: their mean is subtracted). `gradient`: nullptr if
-  // not wanted.
+  // Returns the bound at some parameters. Shifts of a bucket need not cancel: their mean is subtracted. `gradient`:
+  // nullptr if not wanted.
   double evaluate(std::span<const double> parameters, std::vector<double>* gradient);
 
   // Marginals after an evaluation with gradient, one variable of the order after another: the mean of the beliefs of
@@ -71,7 +72,7 @@ class WeightedMiniBuckets {
     int node;    // child that sent the message
     int begin;   // start of its strides along the node's axes
   };
-  struct Blocks {  // blocks of columns
+  struct Blocks {  // blocks of a node's columns, over the axes from `outer_axes` on
     std::size_t outer_axes;
     i64 columns;  // number of columns of each block
   };
@@ -116,7 +117,8 @@ class WeightedMiniBuckets {
   std::vector<int> copies_;
   double rounding_ = 0;
 
-  // The current block: its table, its layouts and offsets in the sources.
+  // The current block: its table, and the largest magnitude of each column; layouts and offsets in its sources; sizes
+  // of its node's axes, and the position along them.
   std::vector<double> block_, magnitudes_;
   std::vector<BlockLayout> layouts_;
   std::vector<i64> source_offsets_, axis_sizes_, counts_;
