@@ -12,8 +12,8 @@ namespace elimina {
 // Words of an integer, the lowest first; empty: 0.
 using LongInteger = std::vector<u64>;
 
-// Product of the values of some steps' outputs, each of one cell. `factors`: 1 for allowed cells, else 0. Throws
-// Stopped on a stop request.
+// Returns the product of the outputs of the steps `roots`, each of one cell. `factors`: 1 for allowed cells, else 0.
+// Throws Stopped on a stop request.
 LongInteger exact_count(std::span<const i64> words, std::span<const i64> starts, std::span<const i64> roots,
                         const u64* factors);
 

@@ -26,7 +26,7 @@ inline void prefer_huge_pages([[maybe_unused]] void* at, [[maybe_unused]] std::s
 #endif
 }
 
-// A block of `bytes` bytes, which are at least kHugePage; nullptr if the system has no room.
+// Returns a new block of `bytes` bytes, at least kHugePage; nullptr if the system has no room.
 inline void* map_pages(std::size_t bytes) {
 #if defined(ELIMINA_MAPS_PAGES)
 #if !defined(MAP_NORESERVE)
@@ -59,7 +59,7 @@ inline std::size_t cut_pages([[maybe_unused]] void* at, std::size_t bytes, [[may
 #endif
 }
 
-// The C library keeps no freed block of at least this many bytes: it returns them to the system.
+// The C library returns freed blocks of at least this many bytes to the system at once.
 constexpr std::size_t kNeverKept = std::size_t{1} << 25;
 
 // Allocates the elements of a vector: large vectors are blocks of `map_pages`, and new elements are uninitialised.

@@ -1,5 +1,5 @@
-// Records (elimina/program.hpp) that are written when they are read: storing those of millions of small steps takes
-// more time, in new memory, than writing each of them again.
+// Records (elimina/program.hpp) that are written whenever they are read. For millions of small steps, this takes less
+// time than storing all records in new memory.
 #pragma once
 #include "elimina/config.hpp"
 

@@ -1,4 +1,4 @@
-// The semiring of a program that is chosen at run time, made from the list in elimina/semiring.hpp.
+// Makes the semiring that a program names at run time, from the list in elimina/semiring.hpp.
 #pragma once
 #include <array>
 #include <stdexcept>
@@ -32,7 +32,8 @@ template <>
 inline constexpr ValueKind value_kind_of<u64> = ValueKind::uint64;
 
 // Calls a function with the semiring of a choice, whose members are semiring, value, parameter and integer_parameter.
-// Throws std::invalid_argument if there is none; values of fewer than `fewest_bytes` bytes are left out.
+// Throws std::invalid_argument if the semiring lacks this type of values, or the type has fewer than `fewest_bytes`
+// bytes.
 template <int fewest_bytes, class Choice, class Use>
 auto with_semiring(const Choice& choice, Use&& use) {
   const auto call = [&]<class R>() {

@@ -1,4 +1,4 @@
-// Running packed programs (elimina/program.hpp) on the CPU.
+// Runs packed programs (elimina/program.hpp) on the CPU.
 #pragma once
 #include <functional>
 #include <memory>
@@ -20,8 +20,8 @@ inline constexpr double shared_work = 1e6;
 struct DenseRun {
   SemiringKind semiring;
   ValueKind value;
-  double parameter;  // parameter of semirings of floats: min-sum's forbidden value; see `integer_parameter`
-  i64 integer_parameter;
+  double parameter;       // parameter of a semiring of floats, such as min-sum's forbidden value
+  i64 integer_parameter;  // the same for a semiring of integers
   const i64* words;
   const i64* starts;
   i64 steps;
@@ -47,25 +47,26 @@ class DenseExecutor {
   // outputs become the semiring's zero. Every step with a variable whose value changes has to run again, and so do all
   // steps that depend on it.
   void fix(const int* values, i64 variables);
-  // Runs the steps with these numbers, ascending (nullptr: the first steps). Returns false if `poll` stopped it.
+  // Runs the `count` steps whose numbers `sequence` lists in ascending order; nullptr: the first `count` steps. Returns
+  // false if `poll` stopped it.
   bool run(const i64* sequence, i64 count, const DensePoll& poll);
   // Writes the best values of the variables eliminated by step `first` and later ones, from the messages that these
   // steps read and the output ranges.
   void decode(int* assignment, i64 first);
-  // Runs the steps of another program over the same arena, unknown to `run`; writes their output ranges.
+  // Runs the first `count` steps of another program over the same arena, and writes their output ranges to `peaks`.
   bool run_other(const i64* words, const i64* starts, i64 count, double* peaks, const DensePoll& poll);
 
  private:
   struct Entry {
     float work;
-    i32 small;  // its number among translated steps, or a constant below
+    i32 small;  // number of the step among the translated ones, or one of the constants below
   };
   static constexpr i32 kOrdinary = -1, kMatched = -2;
   // Steps are translated in their second run: one run alone takes less time without translation.
   static constexpr i32 kUnseen = -3, kSeen = -4;
   static constexpr i32 kNew = -5;  // not yet visited
 
-  // Valid until the next call.
+  // Returns a step's record, valid until the next call.
   StepView view(i64 number) { return words_ ? StepView{words_ + starts_[number]} : written(number); }
   StepView written(i64 number);
   void write_all();
@@ -79,9 +80,10 @@ class DenseExecutor {
   const int threads_;
   const i64* words_;  // nullptr if records are written one by one
   const i64* starts_;
-  i64 last_ = -1;                         // step of the record that was written last
-  std::vector<i64> record_, own_starts_;  // the last record, or all; starts if all are stored
-  double* peaks_ = nullptr;               // output ranges of the current program
+  i64 last_ = -1;  // step of the record that was written last
+  // The last record, or all records; the starts of all records, if these are stored.
+  std::vector<i64> record_, own_starts_;
+  double* peaks_ = nullptr;  // output ranges of the current program
   std::unique_ptr<StepKernels> kernels_;
   Slices slices_;
   std::vector<Entry> entries_;

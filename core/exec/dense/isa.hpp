@@ -39,7 +39,8 @@ class StepKernels {
   virtual i64 begin_matching(StepView step) = 0;
   virtual void run_matching(i64 first, i64 last) const = 0;
 
-  // True if the semiring records output ranges; has moment matching; has matrix products.
+  // `scales`: the semiring records output ranges. `matches`: it has moment matching. `multiplies`: it has matrix
+  // products.
   const bool scales, matches, multiplies;
 };
 

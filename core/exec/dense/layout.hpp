@@ -29,7 +29,7 @@ void fill_offsets(T* offsets, StepView step, i64 first, i64 last, Stride stride)
 // Offsets of a row's cells in a table.
 struct CellIndex {
   std::vector<i32> offsets;
-  i64 run;  // length of contiguous runs of cells, which begin at its multiples
+  i64 run;  // length of the contiguous runs of cells; each begins at a multiple of the length
   // The lowest offset of each vector-sized block of cells, and the number of elements up to the highest one; 0 if
   // `kWindows` vectors cannot hold these.
   std::vector<i32> window_first;
@@ -42,7 +42,7 @@ struct CellIndex {
   void find_windows(i64 cells, bool ascending, int lanes);
 };
 
-// Memory that is kept between steps, without its contents.
+// Memory that steps reuse one after another; its contents are lost when it grows.
 class Scratch {
  public:
   ~Scratch();

@@ -1,5 +1,5 @@
-// Moment-matching steps (elimina/matching.hpp), row by row: rows are the trailing axes that are contiguous in all tables
-// and in the output.
+// Moment-matching steps (elimina/matching.hpp), row by row: a row spans the trailing axes that are contiguous in all
+// tables and in the output.
 #pragma once
 #include <algorithm>
 #include <vector>

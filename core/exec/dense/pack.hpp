@@ -1,6 +1,6 @@
-// Copies of a table's cells in the order of the output's rows: [d][cell], contiguous in the cells. `index`: the
-// table's offset of each cell. Offsets may repeat (the table lacks an axis) or jump (the eliminated variable is not its
-// slowest axis).
+// Copies a table's cells in the order of the output's rows: [d][cell], contiguous in the cells. `index`: the table's
+// offset of each cell. Offsets may repeat (the table lacks an axis) or jump (the eliminated variable is not its slowest
+// axis).
 #pragma once
 #include <algorithm>
 #include <utility>
@@ -19,7 +19,7 @@ inline void exchange(Vec& a, Vec& b, std::index_sequence<lane...>) {
   a = low;
 }
 
-// Transposes: exchanges blocks of g x g, for g = 1, 2, 4 ...
+// Transposes a square block by exchanging its sub-blocks of g x g cells, for g = 1, 2, 4 ...
 template <class Vec, int lanes, int g = 1>
 inline void transpose(Vec* block) {
   if constexpr (g < lanes) {
@@ -35,8 +35,8 @@ class Packer {
   static constexpr int lanes = kLanes<V>;
 
  public:
-  // Copies cells [lo, lo + cells) of the index, lo a multiple of kLanes, to `to`; `stride` is at least cells rounded up
-  // to whole vectors.
+  // `pack` copies the cells [lo, lo + cells) of the index to `to`. `lo` is a multiple of kLanes, and `stride` at least
+  // `cells` rounded up to whole vectors.
   Packer(const CellIndex& index, i64 lo, i64 cells, i64 domain, i64 domain_stride, V* to, i64 stride)
       : index_(index), offsets_(index.offsets.data() + lo), lo_(lo), cells_(cells), domain_(domain),
         domain_stride_(domain_stride), to_(to), stride_(stride) {}

@@ -1,4 +1,5 @@
-// Steps of few combinations, and decoding: one combination after another, compiled for the baseline only.
+// Kernels of steps of few combinations, and of decoding. They visit one combination after another, and are compiled for
+// the baseline only.
 #pragma once
 #include <bit>
 #include <vector>
@@ -10,7 +11,7 @@
 
 namespace elimina {
 
-// Scale by which readers multiply a message with this largest value.
+// Returns the scale by which readers multiply a message whose largest value is `peak`.
 template <class V>
 static V message_scale(double peak) {
   return V(std::bit_cast<double>(u64(1023 - scale_exponent<V>(peak)) << 52));
@@ -49,7 +50,8 @@ class PlainKernels : public StepKernels {
 
  private:
   V read(const Source<V>& source, i64 index) const;
-  // Value of a combination, when every source points at the output cell: (lhs...) x (rhs...) x streamed...
+  // Returns (lhs...) x (rhs...) x streamed... at the value d of the eliminated variable; every source already points at
+  // the output cell.
   V value_at(i64 d) const;
 
   i64 tables_ = 0, a_ = 0, b_ = 0;

@@ -1,8 +1,8 @@
 // Steps of a program with fixed values of some variables: only the cells with these values are computed.
 //
 // A step with a fixed variable, as an axis or as the eliminated variable, is rewritten without it. A message with fixed
-// axes is written without gaps to the start of its place, its other axes row by row. Its readers have the same
-// variables and are rewritten in the same way. Outputs of the program keep their layout.
+// axes is written without gaps to the start of its place, its other axes row by row. The steps that read it have the
+// same fixed variables, and are rewritten in the same way. Outputs of the program keep their layout.
 #pragma once
 #include <span>
 #include <vector>
@@ -25,10 +25,10 @@ class Slices {
 
   bool touches(i64 step) const { return !touched_.empty() && touched_[step] > 0; }
 
-  // The step without its fixed axes; valid until the next call.
+  // Returns the step without its fixed axes, valid until the next call.
   StepView slice(i64 number);
 
-  // Outputs with a fixed axis, of the steps that have to run again after the last call of `fix`.
+  // Steps that write an output with a fixed axis and have to run again after the last call of `fix`.
   const std::vector<i64>& sliced_outputs() const { return sliced_outputs_; }
 
  private:

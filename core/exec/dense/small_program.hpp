@@ -1,5 +1,5 @@
-// Translated steps of few combinations, without their values: where a block of output cells finds its cells in each
-// table.
+// Translated steps of few combinations, without values: for each block of output cells, the positions of its operands
+// in each table.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -13,7 +13,7 @@ class SmallProgram {
   // `lanes`: values in a vector; `permutes`: any permutation of two vectors is one instruction.
   SmallProgram(int lanes, bool permutes) : lanes_(lanes), permutes_(permutes) {}
 
-  // Returns the step's number among translated ones.
+  // Translates a step; returns its number among the translated steps.
   i64 add(StepView step);
 
  protected:
@@ -28,8 +28,9 @@ class SmallProgram {
   struct Block {
     i64 out, cells;
   };
-  // Offsets of a block's cells in a table: within `span` elements from `first` on, by `permutations_`; or, if `span` is
-  // 0 because they are too far apart, the list in `scattered_` from `first` on.
+  // Offsets of a block's cells in a table. If the cells lie within `span` elements from `first` on, `permutations_` has
+  // their positions among these. If the cells are too far apart, `span` is 0, and `scattered_` lists the offsets from
+  // `first` on.
   struct Window {
     i32 first, span;
   };

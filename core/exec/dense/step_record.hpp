@@ -9,17 +9,18 @@ namespace elimina {
 
 class StepRecord {
  public:
-  // `weight`: the bits of a double.
+  // Begins a record without axes and tables. `weight`: the bits of a double.
   void start(i64 variable, i64 domain, i64 out, i64 weight);
 
   // Adds an axis, slow to fast; all axes come before the first table.
   void add_axis(i64 size, i64 stride, i64 variable) { axes_.push_back({size, stride, variable}); }
   i64 axes() const { return i64(axes_.size()); }
 
-  // Axes from `lo` on may be fast, those from `mid` on middle; short groups take more axes.
+  // Splits the axes: from `lo` on they may be fast, from `mid` on middle ones. A group with few cells takes further
+  // axes.
   void split(i64 mid, i64 lo);
 
-  // Returns the address of the table's strides, now 0, which the caller sets before the next table.
+  // Adds a table; returns the address of its strides, which are 0 until the caller sets them, before the next table.
   i64* add_table(i64 offset, i64 domain_stride, i64 source);
 
   // Appends the record; returns the start of each table's part within the words.

@@ -1,5 +1,5 @@
-// Rows of a step in explicit vectors. The marginals of a block of cells stay in registers while d runs, so each value
-// of d is a separate stream; memory reads kStreams streams at once faster than one after another.
+// Computes rows of a step in explicit vectors. The marginals of a block of cells stay in registers while d runs, so
+// each value of d is a separate stream; memory reads kStreams streams at once faster than one after another.
 #pragma once
 #include <cstring>
 #include <limits>
@@ -76,7 +76,7 @@ inline Vector<Index> lane_numbers(std::index_sequence<lane...>) {
   return Vector<Index>{Index(lane)...};
 }
 
-// A vector with the first `count` lanes of `first`, and the remaining lanes of `rest`.
+// Returns the first `count` lanes of `first`, and the remaining lanes of `rest`.
 template <class Vec>
 inline Vec first_lanes(int count, const Vec& first, const Vec& rest) {
   using V = std::remove_cvref_t<decltype(first[0])>;
@@ -232,8 +232,9 @@ class RowKernel {
   const Row<V>& row_;
 };
 
-// `turns`: two rows of cells that pass the marginals from one turn of values of d to the next. Two, since the vectors
-// at the end of a row overlap, and cells must not be overwritten before the turn reads them.
+// Computes a row in turns of `turn` values of d. `turns`: two rows of cells that pass the marginals from one turn to
+// the next. One row would not do: vectors at the end of a row overlap, so cells would be overwritten before they are
+// read.
 template <class R>
 void run_row(R ring, Row<typename R::Value> row, i64 turn, i64 cells, typename R::Value* turns, typename R::Value* out,
              bool past_caches) {

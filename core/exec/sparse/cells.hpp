@@ -36,8 +36,8 @@ Made project_rows(const R& ring, const Table& table, u64 low, int threads) {
   return write_blocks<W, Value>(i64(cuts.size()) - 1, threads, bound, eliminate, table.rows);
 }
 
-// Tuples of the cells above (or below) `zero`, in the order of their keys. `axes`: terms (elimina/rows.hpp), the most
-// significant field first.
+// Returns the tuples of the cells above (or below) `zero`, in the order of their keys. `axes`: terms
+// (elimina/rows.hpp), the most significant field first.
 template <class Value>
 Made rows_of_cells(int words, const Value* cells, Value zero, bool above, const i64* axes, const i64* sizes,
                    int count) {

@@ -1,4 +1,5 @@
-// Assignments from sparse and dense tables: the values of the steps' variables, from the roots to the leaves.
+// Decodes assignments from sparse and dense tables: finds the values of the steps' variables, from the roots to the
+// leaves.
 #pragma once
 #include <array>
 #include <span>
@@ -20,12 +21,12 @@ struct Readable {
   i64 words, rows;
   const void* values;
 
-  // Index of the tuple at an address; -1: not listed.
+  // Returns the index of the tuple at an address; -1 if the table does not list it.
   i64 find(const std::array<u64, kMostWords>& address) const;
 };
 
-// The first best value of a step's variable, given the values of its tables' other variables; 0 if no value is allowed.
-// Visits the values of the domain, or the tuples of the shortest sparse table if these are fewer.
+// Returns the first best value of a step's variable, given the values of its tables' other variables; 0 if no value is
+// allowed. Visits the values of the domain, or the tuples of the shortest sparse table if these are fewer.
 i64 best_value(const Ring& ring, i64 variable, i64 domain, std::span<const Readable> tables, const int* assignment);
 
 }  // namespace elimina::sparse

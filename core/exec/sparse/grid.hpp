@@ -13,7 +13,7 @@ class Grid {
 
   Grid(const R& ring, u64 low) : ring_(ring), low_(low), zero_(ring.finish(ring.start())), domain_(i64(low) + 1) {}
 
-  // True if a grid is worth it: the domain is small, and the rows fill enough cells of the runs.
+  // True if a grid pays: the domain is small, and the rows fill enough cells of the runs.
   bool worth(i64 rows, std::size_t runs) const {
     if constexpr (!R::is_empty_zero) return false;
     return low_ < kMostDomain && rows * kLeastShare >= i64(runs) * domain_;

@@ -17,7 +17,7 @@
 
 namespace elimina::sparse {
 
-// First row of [at, end) that is not before `key`; few steps if it is near.
+// Returns the first row of [at, end) that is not before `key`, in few steps if that row is near.
 template <int W>
 i64 reach(const Key<W>* keys, i64 at, i64 end, const Key<W>& key, const Key<W>& mask) {
   i64 step = 1;
@@ -46,7 +46,7 @@ struct Range {
   i64 rows() const { return end - begin; }
 };
 
-// Starts of the runs, and the end of the last one.
+// Sets `starts` to the starts of the runs, followed by the end of the last run.
 template <int W>
 void find_starts(const Key<W>* keys, Range rows, const Key<W>& mask, std::vector<i64>& starts) {
   starts.resize(std::size_t(rows.rows()) + 1);
@@ -90,7 +90,7 @@ std::vector<i64> group_cuts(const Key<W>* keys, i64 rows, i64 pieces, const Key<
   return cuts;
 }
 
-// Part of both tables: some groups, or a piece of one; `bound`: largest number of output rows.
+// Part of both tables: some groups, or a piece of one group. `bound`: largest number of output rows.
 struct Block {
   Range left, right;
   i64 bound;
@@ -273,7 +273,7 @@ class Join {
     writer.rows = rows;
   }
 
-  // All pairs of two ranges of rows: the address of a dense table's cell is the sum of two shares, one for each key.
+  // Joins all pairs of two ranges of rows. The address of a dense table's cell is the sum of a share of each row's key.
   void product(Range l, Range r, std::vector<i64>& cells, Writer<W, Value>& writer) const {
     const std::size_t tables = std::size_t(stage_.tables());
     cells.resize(std::size_t(r.rows() + 1) * tables);

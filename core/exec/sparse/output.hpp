@@ -42,7 +42,8 @@ struct Writer {
   }
 };
 
-// put_together() with `produce(block, writer)`. `all_at_most`: bound on the rows of all blocks.
+// Calls put_together() with a `produce` that takes a block and a Writer. `all_at_most`: bound on the rows of all
+// blocks.
 template <int W, class V, class Produce>
 Made write_blocks(i64 blocks, int threads, Call<i64(i64)> bound, const Produce& produce, i64 all_at_most,
                   i64 max_rows = std::numeric_limits<i64>::max(), const std::function<bool(i64)>& goes_on = {}) {

@@ -14,7 +14,7 @@
 
 namespace elimina::sparse {
 
-// Memory that is allocated on first touch, because only a bound on a result's size is known at its beginning.
+// Memory that is allocated on first touch, because only a bound on a result's size is known at first.
 class Buffer {
  public:
   Buffer() = default;
@@ -104,7 +104,7 @@ struct StageOrder {
   i64 integer_budget;
 };
 
-// Operations for each number of words; at most `threads` threads work on a call.
+// Operations on tables whose keys have one number of words; at most `threads` threads work on a call.
 class RowsFunctions {
  public:
   virtual ~RowsFunctions() = default;
@@ -119,11 +119,11 @@ class RowsFunctions {
   virtual Made from_dense(const Ring& ring, const void* cells, const i64* axes, const i64* sizes, int count) const = 0;
   // `cells` contain the semiring's zero before the call.
   virtual void to_dense(const Table& rows, int value_bytes, const i64* terms, i64 count, void* cells) const = 0;
-  // Converts to keys of `words` words.
+  // Converts `keys` to keys of `words` words.
   virtual Buffer move(const u64* keys, i64 rows, const i64* segments, i64 count, int words, int threads) const = 0;
 };
 
-// Operations on keys of this number of words; nullptr beyond kMostWords.
+// Returns the operations on keys of `words` words; nullptr beyond kMostWords.
 const RowsFunctions* rows_functions(int words);
 
 }  // namespace elimina::sparse

@@ -1,5 +1,5 @@
-// Sorting rows by key: rows are distributed by the most significant differing bits, and then each bucket is sorted in
-// the cache by a radix sort from the least significant digit.
+// Sorts rows by key: distributes rows to buckets by the most significant differing bits, and then sorts each bucket in
+// the cache, by a radix sort from the least significant digit.
 #pragma once
 
 #include <algorithm>
