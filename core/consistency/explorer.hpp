@@ -41,7 +41,8 @@ class Explorer {
 
   const std::vector<int>& solution() const { return solution_; }
 
-  // Goes back to the root. Returns the open nodes of the subtree that was searched; none if it is complete.
+  // Goes back to the root. Returns the open nodes that remain in the subtree; none if the subtree was searched to its
+  // end.
   std::vector<Open> release_open();
 
   // Tries these values first, wherever they have cost 0.

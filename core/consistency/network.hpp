@@ -16,11 +16,11 @@ using network::Var;
 inline constexpr Cost forbidden = Cost{1} << 60;
 
 struct Function : network::Function {
-  std::vector<Cost> transposed;  // for functions of two variables: the first one varies fastest
+  std::vector<Cost> transposed;  // for functions of two variables: the costs with the first one fastest
   // For each position, offset of the costs shifted to the variable, one for each value.
   std::vector<std::size_t> shift;
   std::size_t base = 0;     // index of the cell of the first values
-  bool is_counted = false;  // see counted.hpp: a table with a cell for each count, and strides of 1 or -1
+  bool is_counted = false;  // true: the table has a cell for each count, and strides of 1 or -1 (counted.hpp)
 
   std::size_t max_count = 0;  // largest allowed count
 
@@ -32,12 +32,13 @@ struct Function : network::Function {
   void transpose(const std::vector<int>& size);
 };
 
-// A function at a variable. `fresh`: bits of the positions whose variables are in no earlier function at the variable.
+// An occurrence of a variable in a function. `fresh`: bits of the positions in the function whose variables are in no
+// earlier function of this variable.
 struct Occurrence : network::Occurrence {
   std::uint64_t fresh = ~std::uint64_t{0};
 };
 
-// Variables are numbered by an order; costs are shifted towards the first ones.
+// A cost-function network whose variables are numbered by an order; costs are shifted towards the first variables.
 struct Network {
   // Costs of the model must be at least 0; `order` is its elimination order. Throws std::invalid_argument if the order
   // is not a permutation of the variables, or a scope has a variable twice or more than 64 variables.

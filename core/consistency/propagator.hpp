@@ -41,15 +41,15 @@ class Propagator {
   // Gives eliminated variables their best values, once all other variables have values.
   void extend(std::vector<int>& value) const;
 
-  // The eliminated variables in the sequence of their elimination, and the cost of each value of one of them, for given
-  // values of all variables but those that were eliminated before it. The costs of two values differ by as much as
-  // those of the best assignments with them. `list_costs` appends the costs, and overwrites the variable's value.
+  // `eliminated`: the variables in the sequence of their elimination. `list_costs` appends the cost of each value of
+  // such a variable, given the values of all variables that were not eliminated before it, and overwrites the
+  // variable's own value. The costs of two values differ by as much as those of the best assignments with them.
   std::size_t eliminated_count() const { return eliminated_.size(); }
   Var eliminated(std::size_t rank) const { return eliminated_[rank].var; }
   void list_costs(std::size_t rank, std::vector<int>& value, std::vector<std::pair<int, Cost>>& costs) const;
 
-  // Sum of the weights of a variable's functions with another free variable, where each conflict adds 1 to a weight
-  // (Boussemart et al., 2004).
+  // Returns the sum of the weights of those functions of a variable that have another free variable; each conflict adds
+  // 1 to a weight (Boussemart et al., 2004).
   double weight(Var v) const;
 
   // An upper bound on `weight`, in constant time.
@@ -133,7 +133,7 @@ class Propagator {
     return static_cast<std::size_t>(i) < original_count ? i : messages_[i - original_count].origin;
   }
 
-  // Calls the action with each place of a variable until it returns false; returns true if none did.
+  // Calls the action with each occurrence of a variable until the action returns false; returns true if it never does.
   template <class Action>
   bool each_place(Var v, Action action) const {
     for (const auto* occurrences : {&network_.touching[v], &added_[v]})
@@ -142,7 +142,7 @@ class Propagator {
     return true;
   }
 
-  // Largest number of free neighbours of an eliminated variable, and a list of them, filled with -1.
+  // Largest number of free neighbours of an eliminated variable, and a list of them, padded with -1.
   static constexpr int most_neighbours = 3;
   using Neighbours = std::array<Var, most_neighbours>;
 
@@ -157,13 +157,13 @@ class Propagator {
   State state_;
   Cost top_ = forbidden, slack_ = 0;
   Queue pending_, removed_, risen_, unsupported_;
-  Queue reduced_, changed_;  // counted functions whose variables lost values, and those with costs to gather
+  Queue reduced_, changed_;  // counted functions: those whose variables lost values, and those with costs to gather
   Queue thin_;               // variables that may have few free neighbours
   bool raised_ = true;
   std::size_t patience_ = 0;  // number of further variables without existential support that this propagation treats
   // Supported value of each variable, and the function that last shifted costs to it.
   std::vector<int> support_, suspect_;
-  std::vector<int> hint_;  // for each shifted cost, the value of the other variable with the last minimum
+  std::vector<int> hint_;  // for each shifted cost, the other variable's value at which the minimum was last found
   std::vector<double> weight_;
   std::vector<double> exchanged_;      // weights after the last exchange
   std::vector<double> weight_of_all_;  // for each variable, the sum of the weights of its functions of the network
@@ -190,7 +190,7 @@ class Propagator {
   };
   struct Eliminated {
     Var var;
-    std::size_t first, last;  // range of the functions it replaces, among the killed ones
+    std::size_t first, last;  // range, in `killed_`, of the functions that the variable's message replaces
   };
   std::vector<Message> messages_;  // the first `message_count_` are in use
   std::size_t message_count_ = 0;

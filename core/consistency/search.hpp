@@ -35,13 +35,14 @@ class Search {
   // Takes a solution from elsewhere: only better ones count from now on, and its values are tried first.
   void update_incumbent(Cost cost, const std::vector<int>& value);
 
-  // Takes a solution that counts as one of the best, and cheap ones near it.
+  // Adds a solution to the best ones, and then cheap solutions near these.
   void add_solution(const std::vector<int>& value);
 
-  // Continues to the limits; returns true if the search is complete.
+  // Continues the search up to the limits; returns true if it is complete.
   bool run(const Limits& limits);
 
-  // Removes the open nodes and returns them, or replaces them by those of another search of the same model.
+  // `take_open` removes the open nodes and returns them. `replace_open` replaces them by those of another search of the
+  // same model.
   std::vector<Open> take_open() { return std::exchange(open_, {}); }
   void replace_open(std::vector<Open> open);
 
@@ -54,13 +55,13 @@ class Search {
   std::size_t solution_count() const { return best_.solutions().size(); }
   Cost bound() const { return lower_; }
 
-  // Share of the tree that has been searched, if the two sides of each decision are equally large (P. Kilby and others,
-  // "Estimating search tree size", AAAI 2006).
+  // Estimated share of the tree that has been searched, if the two sides of each decision are equally large (P. Kilby
+  // and others, "Estimating search tree size", AAAI 2006).
   double progress() const;
   Cost top() const { return top_; }  // only cheaper solutions count
   std::uint64_t nodes() const { return nodes_; }
 
-  // The root, made consistent.
+  // The network, and the propagator of its root, which is consistent.
   const Network& network() const { return network_; }
   const Propagator& root() const { return explorers_[0].propagator(); }
 

@@ -1,4 +1,4 @@
-// Domains and shifted costs of one thread, and the trail that takes them back.
+// Domains and shifted costs of one thread, and the trail that undoes their changes.
 #pragma once
 #include <span>
 #include <vector>
@@ -32,7 +32,7 @@ class State {
   // Free variables in arbitrary order.
   std::span<const Var> free() const { return {free_.data(), static_cast<std::size_t>(free_count_)}; }
 
-  // The caller ensures that each variable keeps at least one value.
+  // Remove one value, or all other values. The caller ensures that each variable keeps at least one value.
   void remove(Var v, int x);
   void assign(Var v, int x);
 

@@ -9,8 +9,9 @@
 
 namespace elimina::consistency {
 
-// The least cost with each count: the free variables with the least differences take their counted value, and all
-// others take their other value. A difference is the cost of the counted value minus the cost of the other value.
+// Finds the least cost with each count, by a rule: the free variables with the least differences take their counted
+// value, and all others take their other value. A difference is the cost of the counted value minus the cost of the
+// other value.
 class Tally {
  public:
   void start(const Function& f) {
@@ -42,8 +43,8 @@ class Tally {
     std::partial_sort(ranked_.begin(), ranked_.begin() + static_cast<std::ptrdiff_t>(kept_), ranked_.end());
   }
 
-  // Least cost of the function and of all variables but the i-th free one, which has its counted value if `counts` is
-  // true, else its other value.
+  // Returns the least cost of the function and of all variables but the i-th free one, which has its counted value if
+  // `counts` is true, else its other value.
   Cost least(std::size_t i, bool counts) const {
     Cost low = 4 * forbidden, sum = sum_ - entries_[i].without;
     std::size_t count = counted_ + counts;

@@ -17,8 +17,8 @@ struct Gap {
   i64 end() const { return offset + size; }
 };
 
-// Free spans by offset, in chunks and groups of chunks with their capacities, so that the first span that fits is found
-// without visiting all.
+// Free spans in the order of their offsets. Each chunk of spans, and each group of chunks, has its capacity, so that
+// the first span that fits is found without visiting all.
 class Gaps {
  public:
   struct Position {
@@ -64,7 +64,7 @@ class Arena {
  public:
   explicit Arena(i64 itemsize);
 
-  // Offset of the first free span that fits; if none does, the height grows.
+  // Allocates the first free span that fits; if none does, the height grows. Returns the offset.
   i64 allocate(i64 span);
   // Abandons the spans that are now free: later spans start at the height, or reuse spans that are freed after this
   // call.

@@ -1,5 +1,5 @@
-// Buckets whose message is only passed through: one step eliminates their variables together, so that the message is
-// neither written nor read.
+// Fuses buckets with their parents' buckets: one step eliminates the variables of both, so that the message between
+// them is neither written nor read.
 #pragma once
 #include <unordered_map>
 

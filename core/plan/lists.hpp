@@ -55,7 +55,7 @@ class Marks {
   void resize(std::size_t count) { stamps_.resize(count); }
   void clear() { ++now_; }
   bool has(int number) const { return stamps_[number] == now_; }
-  // Adds a number; true if it is new.
+  // Adds a number; returns true if it is new.
   bool add(int number) {
     if (stamps_[number] == now_) return false;
     stamps_[number] = now_;

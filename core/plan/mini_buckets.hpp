@@ -6,14 +6,15 @@
 
 namespace elimina::plan {
 
-// Weight of a variable, or of a number of cells, so that mini-buckets can be limited by cells: in units of 2^-16 bit.
+// Returns the weight of a variable of `size` values, or of a number of cells, in units of 2^-16 bit. Weights limit
+// mini-buckets by cells.
 inline int cell_weight(i64 size) { return int(std::lround(std::log2(double(size)) * 65536)); }
 
 class MiniBuckets {
  public:
-  // Partitions tables, and returns the positions of those of each mini-bucket: each table, the largest first, joins the
-  // mini-bucket to which it adds the least weight. A mini-bucket's weight is at most `max_weight`, unless its largest
-  // table alone has more. `weights`: weight of each variable; empty: 1.
+  // Partitions tables into mini-buckets; returns the positions of the tables of each. Each table, the largest first,
+  // joins the mini-bucket to which it adds the least weight. A mini-bucket's weight is at most `max_weight`, unless its
+  // largest table alone has more. `weights`: weight of each variable; empty: 1.
   std::vector<std::vector<int>> divide(std::span<const std::span<const int>> scopes, i64 max_weight,
                                        std::span<const int> weights = {});
 

@@ -46,7 +46,7 @@ class Recorder : public RecordWriter {
   std::span<const i64> sizes_;
   i64 itemsize_;
   const Layout& layout_;
-  std::vector<i64> shape_, strides_;  // axes of the last measured table
+  std::vector<i64> shape_, strides_;  // sizes and strides of the axes of the last measured table
   std::span<const int> read_scope_;   // scope of the table that was selected last
   const i64* read_strides_ = nullptr;
   std::vector<i64> stride_;  // strides of the selected table's variables (`marks_`), if there are many

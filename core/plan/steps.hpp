@@ -31,13 +31,13 @@ struct Step {
   double weight;
 };
 
-// A part of the answer: a step and the variable whose marginal it is, or a family's first variable; -1: a factor of the
-// answer.
+// A part of the answer. `step`: the step that computes this part. `variable`: the variable of the marginal, or the
+// first variable of a family for its joint marginal; -1: a factor of the answer.
 struct Output {
   int step, variable;
 };
 
-// The sequence 0, 1, 2 ... that most steps' axes have.
+// Positions 0, 1, 2 ...: the sequence of most steps' axes.
 constexpr auto kPositions = [] {
   std::array<int, 64> positions{};
   for (int n = 0; n < int(positions.size()); ++n) positions[n] = n;
@@ -81,11 +81,12 @@ struct StepRules {
   // the tables of each side.
   bool products = false;
   bool fused = false;  // buckets may be eliminated together with their parents' (plan/fusion.hpp)
-  // False if the caller splits the axes when it packs the steps: until then, they have no axes and no groups of tables.
+  // False if the caller splits the axes when it packs the steps: until then, the steps have no axes and no groups of
+  // tables.
   bool is_split = true;
 };
 
-// Appends steps.
+// Builder of steps: each operation appends its steps to those that are made so far.
 class Writer {
  public:
   // `sizes`: sizes of the model's variables. `scopes`: scopes of the factors, sorted by position in the tree.
@@ -105,9 +106,9 @@ class Writer {
   i64 cells(std::span<const int> scope) const { return cells_of(scope, sizes_); }
   i64 size(int variable) const { return variable < 0 ? 1 : sizes_[variable]; }
   int position(int variable) const { return tree_.position[variable]; }
-  // All variables of the tables except `without` (-1: none), by position.
+  // Returns all variables of the tables except `without` (-1: none), by position.
   std::vector<int> variables_of_all(std::span<const Read> reads, int without = -1);
-  // The number of a new scope with all variables of the tables except `without`.
+  // Adds a scope with all variables of the tables except `without`; returns its number.
   int scope_of_all(std::span<const Read> reads, int without = -1);
 
   // Appends the steps that eliminate a variable from tables and use these up; returns the message over a scope.
@@ -155,26 +156,28 @@ class Writer {
   StepShape shape_;
 };
 
-// The pass towards the roots. `sequence`: all nodes, children before parents. `matched`: mini-buckets of a variable,
-// which must be neighbours in `sequence`, get moment matching before they are eliminated. `weights`: weight of each
-// node's elimination; empty: 1. `stays`: messages stay after their last reader.
+// Returns the steps of the pass towards the roots. `sequence`: all nodes, children before parents. `matched`:
+// mini-buckets of a variable, which must be neighbours in `sequence`, get moment matching before they are eliminated.
+// `weights`: weight of each node's elimination; empty: 1. `stays`: messages stay after their last reader.
 Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, std::span<const int> sequence,
                    StepRules rules, bool matched, std::span<const double> weights, bool stays);
 
-// Both passes (Shafer and Shenoy 1990), as far as the marginals of the wanted variables and the joint marginals of the
-// families need them. A family must lie in the scope of a table.
+// Returns the steps of both passes (Shafer and Shenoy 1990), as far as the marginals of the wanted variables and the
+// joint marginals of the families need them. A family must lie in the scope of a table.
 Steps both_passes(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules,
                   std::span<const int> wanted, const Lists& families = {});
-// The pass towards the roots and the join of its results: the joint distribution of the kept variables.
+// Returns the steps of the pass towards the roots and of the join of its results: the joint distribution of the kept
+// variables.
 Steps joint_steps(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, StepRules rules);
 
 // Bounds with which steps on tuples prune (bounds.cpp). For each node, the tables that bound its message from below,
-// and those that bound the cost outside its subtree: a factor is its number, a message -1 minus the number of its step.
+// and those that bound the cost outside its subtree: a factor is listed by its number, a message as -1 minus the number
+// of its step.
 struct RowBounds {
   Steps steps;
   Lists upward, rest;
 };
-// `cells`: largest number of cells of a mini-bucket, unless one of its tables has more.
+// Plans the bounds of a tree. `cells`: largest number of cells of a mini-bucket, unless one of its tables has more.
 RowBounds row_bounds(const Tree& tree, const Lists& scopes, std::span<const i64> sizes, int tables, i64 cells);
 
 }  // namespace elimina::plan

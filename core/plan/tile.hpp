@@ -17,19 +17,19 @@ struct Tile {
   std::vector<int> tables_a, tables_b, streamed;
 };
 
-// A step as the split sees it: sizes, and for each table the output's axes that it has.
+// The properties of a step by which its axes are split: sizes, and for each table the output's axes that it has.
 struct StepShape {
   i64 domain;                             // number of combinations of values of the eliminated variables
   std::vector<i64> sizes;                 // sizes of the output's axes, slow to fast
   std::vector<std::vector<int>> members;  // axes of each table
 };
 
-// Position of the first axis of a table's rows. Rows are the fewest trailing axes that need padding; if none do, all
-// axes but the first one or, in a small table, all axes.
+// Returns the position of the first axis of a table's rows. Rows are the fewest trailing axes that need padding; if
+// none do, all axes but the first one or, in a small table, all axes.
 int row_axes(std::span<const i64> sizes);
 
-// The split of least estimated cost. A step that is not worth a split gets slow and fast axes only. `rows`: position of
-// the first axis of the output's rows; -1: where `row_axes` puts it.
+// Returns the split of least estimated cost. A step that is not worth a split gets slow and fast axes only. `rows`:
+// position of the first axis of the output's rows; -1: where `row_axes` puts it.
 Tile choose_tile(const StepShape& shape, int rows);
 
 // Sorts the tables into lhs, rhs and streamed ones by the tile's axes.

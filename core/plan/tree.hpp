@@ -9,7 +9,7 @@ namespace elimina::plan {
 // Mini-buckets of each variable's bucket, along an order: places of its tables, factors first, then messages.
 using Partition = std::vector<std::vector<std::vector<int>>>;
 
-// Nodes in elimination order, so that children come before parents.
+// A bucket tree. Its nodes come in elimination order, children before parents.
 struct Tree {
   std::vector<int> order, kept;
   std::vector<int> position;  // position of each variable: in the order, then among the kept ones; -1: in neither
@@ -19,13 +19,14 @@ struct Tree {
   i64 size() const { return i64(variables.size()); }
   i64 width() const;
   i64 depth() const;  // number of nodes on the longest path from a root
-  // Nodes such that each subtree is finished before the next begins: few messages are alive at a time.
+  // Returns the nodes in a sequence that finishes each subtree before the next one begins: few messages are alive at a
+  // time.
   std::vector<int> postorder() const;
 };
 
-// Eliminates symbolically: each scope goes to the bucket of its earliest variable. With an i-bound, buckets are
-// partitioned into mini-buckets, by `partition` if it is given. A mini-bucket's message has at most `ibound` variables,
-// unless its largest table alone has more (Dechter and Rish 2003).
+// Builds the bucket tree by symbolic elimination: each scope goes to the bucket of its earliest variable. With an
+// i-bound, buckets are partitioned into mini-buckets, by `partition` if it is given. A mini-bucket's message has at
+// most `ibound` variables, unless its largest table alone has more (Dechter and Rish 2003).
 Tree bucket_tree(const Lists& scopes, std::vector<int> order, std::vector<int> kept, i64 variables,
                  std::optional<int> ibound, const Partition* partition);
 
@@ -48,7 +49,8 @@ struct Cliques {
 };
 Cliques junction_tree(const Tree& tree);
 
-// An elimination order of the same triangulation whose junction tree is rooted for the fewest levels.
+// Returns an elimination order of the same triangulation, with a root of the junction tree that gives the fewest
+// levels.
 std::vector<int> central_order(const Tree& tree, std::span<const i64> sizes);
 
 }  // namespace elimina::plan

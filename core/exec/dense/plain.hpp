@@ -11,7 +11,7 @@
 
 namespace elimina {
 
-// Returns the scale by which readers multiply a message whose largest value is `peak`.
+// Returns the scale of a message with the largest value `peak`: readers multiply the message by it.
 template <class V>
 static V message_scale(double peak) {
   return V(std::bit_cast<double>(u64(1023 - scale_exponent<V>(peak)) << 52));

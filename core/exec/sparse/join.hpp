@@ -17,7 +17,7 @@
 
 namespace elimina::sparse {
 
-// Returns the first row of [at, end) that is not before `key`, in few steps if that row is near.
+// Returns the first row of [at, end) that is not before `key`; a near row takes few steps.
 template <int W>
 i64 reach(const Key<W>* keys, i64 at, i64 end, const Key<W>& key, const Key<W>& mask) {
   i64 step = 1;
