@@ -1,4 +1,4 @@
-// The best ways to give eliminated variables values, once all other variables have values.
+// The best values of eliminated variables, once all other variables have values.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -12,16 +12,16 @@
 
 namespace elimina::network {
 
-// Assignments in the order of their costs (Lawler, 1972). Each differs from an earlier one in the value of an
-// eliminated variable; all variables eliminated before that one get their best values.
-// `Elimination` has the eliminated variables in the sequence of their elimination (`eliminated_count()`,
-// `eliminated(rank)`), and the cost of each value of one of them for given values of all variables but those that were
-// eliminated before it (`list_costs(rank, value, costs)`, which may overwrite the variable's value). The costs of two
-// values differ by as much as those of the best assignments with them.
+// Finds assignments in the order of their costs (Lawler, 1972). Each differs from an earlier one in the value of an
+// eliminated variable; all variables eliminated before that variable get their best values. `Elimination` lists the
+// variables in the sequence of their elimination (`eliminated_count()`, `eliminated(rank)`). Its `list_costs(rank,
+// value, costs)` appends the cost of each value of such a variable, given the values of all variables that were not
+// eliminated before it, and may overwrite the variable's own value. The costs of two values differ by as much as those
+// of the best assignments with them.
 template <class Elimination>
 class Extensions {
  public:
-  // `count`: most assignments to find.
+  // `count`: largest number of assignments to find.
   explicit Extensions(std::size_t count) : count_(count) {}
 
   // Begins with the values of all variables that are not eliminated, and the cost of the best assignment with them. The

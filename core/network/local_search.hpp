@@ -21,12 +21,12 @@ class LocalSearch {
   // forbidden cells remain, they get more weight, a few times.
   void descend(std::uint64_t cells);
 
-  // Moves until the limit on visited cells, or a stop request. Returns true if a solution better than all earlier ones
-  // was found.
+  // Makes tabu moves until the limit on visited cells is reached, or a stop is requested. Returns true if a solution
+  // better than all earlier ones was found.
   bool run(std::uint64_t cells);
 
   // Solves neighbourhoods of the best solution by elimination, larger ones if none improves it, until the limit on
-  // visited cells, or a stop request. Returns true if a better solution was found.
+  // visited cells is reached, or a stop is requested. Returns true if a better solution was found.
   bool explore(std::uint64_t cells);
 
   // Draws moves from another random sequence.

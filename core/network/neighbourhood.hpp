@@ -10,7 +10,8 @@
 
 namespace elimina::network {
 
-// Variables in elimination order; the separator of each lists the later variables in the scope of its message.
+// A set of variables in elimination order. The separator of a variable lists the later variables in the scope of its
+// message.
 struct Neighbourhood {
   std::vector<Var> order;
   std::vector<std::vector<Var>> separators;
@@ -21,7 +22,7 @@ class Neighbourhoods {
   explicit Neighbourhoods(const View& view);
 
   // Draws `variables` variables, connected where possible. While elimination needs a table of more than `cells` cells,
-  // one of them is dropped at random; those with many neighbours are likelier.
+  // one of the variables is dropped at random; variables with many neighbours are dropped more often.
   Neighbourhood draw(std::size_t variables, double cells, std::mt19937_64& random);
 
  private:
@@ -29,7 +30,7 @@ class Neighbourhoods {
 
   std::vector<double> logs_;  // logarithms of the sizes
   std::vector<std::vector<Var>> neighbours_;
-  std::vector<int> position_;  // position of each variable in the region; -1: outside
+  std::vector<int> position_;  // position of each variable in the set that is drawn; -1: outside of it
 };
 
 }  // namespace elimina::network

@@ -33,13 +33,13 @@ struct Occurrence {
 
 struct Network {
   std::vector<int> size;
-  std::vector<Function> functions;  // none has an empty scope: those are added to `constant`
+  std::vector<Function> functions;  // functions without variables are added to `constant` instead
   Cost constant = 0;
   Cost upper = forbidden;  // solutions cost less than this
 
   int count() const { return static_cast<int>(size.size()); }
 
-  // Adds a function; one without variables is added to the constant.
+  // Adds a function, to the constant if it has no variables.
   void add_function(std::vector<Var> scope, std::vector<Cost> cost);
 
   // The cost of an assignment.
@@ -70,19 +70,19 @@ void for_each_cell(const std::vector<int>& size, const std::vector<Var>& scope, 
   }
 }
 
-// Multiplies all costs, so that fractions of the original unit can be shifted.
+// Multiplies all costs by `by`, so that fractions of the original unit can be shifted.
 void scale(Network& network, Cost by);
 
-// Adds up functions of one scope, and adds each function to one that contains its scope.
+// Adds each function to another one whose scope contains its own, if there is one.
 void absorb(Network& network);
 
-// Removes values (`kept` lists the remaining ones in order); variables with one value disappear from the functions.
+// Returns the network with fewer values, as `kept` lists them in order. Variables with one value disappear.
 Network restrict(const Network& network, const std::vector<std::vector<int>>& kept);
 
 // Returns a quick elimination order: the best of a few randomised ones.
 std::vector<Var> min_fill(const Network& network, int rounds, std::uint64_t seed);
 
-// Renames variables by their position in the order.
+// Returns the network whose variables are numbered by their positions in the order.
 Network renumber(const Network& network, const std::vector<Var>& order);
 
 }  // namespace elimina::network

@@ -20,7 +20,7 @@ class Reduction {
   // Remaining variables, by their numbers in the whole network.
   const std::vector<Var>& kept() const { return kept_; }
 
-  // Assignment of all variables with the least cost for given values of the remaining ones.
+  // Returns the assignment of all variables with the least cost, given values of the remaining ones.
   std::vector<int> extend(const std::vector<int>& value) const;
 
  private:

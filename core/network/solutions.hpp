@@ -16,7 +16,7 @@ struct Solution {
 // Different solutions, ordered by cost.
 class BestSolutions {
  public:
-  // `count`: most solutions to keep.
+  // `count`: largest number of solutions to keep.
   explicit BestSolutions(std::size_t count) : count_(count) {}
 
   // Keeps a solution, and drops the worst one if there are too many. Returns false, and changes nothing, if the
@@ -36,7 +36,7 @@ class BestSolutions {
   std::set<std::vector<int>> values_;  // values of the solutions, if several are kept
 };
 
-// Adds cheap solutions that differ from those kept in one variable, as long as there are better ones.
+// Adds cheap solutions that differ from a kept one in one variable, as long as this finds better ones.
 // `list_costs(value, v, costs)`: appends the cost of each value of a variable while all others keep theirs; only
 // differences count. `size`: numbers of the variables' values. `limit`: solutions of this cost or more do not count.
 template <class ListCosts>

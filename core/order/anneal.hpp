@@ -41,7 +41,7 @@ std::unique_ptr<Annealer> make_annealer(const Patch& patch, double limit);
 Order anneal_pieces(const Graph& graph, const Order& order, Vertex piece, const Schedule& schedule, double limit,
                     Random& random, Clock& clock);
 
-// Limit on log2 of a message's cells: larger ones exceed the annealer's arithmetic and any memory.
+// Limit on log2 of a message's cells: larger messages exceed the annealer's arithmetic and any memory.
 inline constexpr double annealable = 500;
 
 }  // namespace elimina::order

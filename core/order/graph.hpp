@@ -26,17 +26,18 @@ struct Graph {
   Vertex count() const { return static_cast<Vertex>(size.size()); }
 };
 
-// Scopes in compressed rows: scope i is members[offsets[i] .. offsets[i + 1]).
+// Returns the graph whose neighbours share a scope. Scopes come in compressed rows: scope i is members[offsets[i] ..
+// offsets[i + 1]).
 Graph moral_graph(std::vector<double> sizes, const std::vector<std::int64_t>& offsets,
                   const std::vector<Vertex>& members);
 
-// The subgraph of `keep`; vertex i of the result is keep[i].
+// Returns the subgraph of the vertices `keep`; vertex i of the result is keep[i].
 Graph induced(const Graph& graph, const std::vector<Vertex>& keep);
 
 std::vector<std::vector<Vertex>> components(const Graph& graph);
 
-// Numbers of the remaining scopes, ascending, after scopes have left one by one: a scope leaves if its own variable
-// (`children`) is in no other remaining scope and is not wanted. `wanted`: a mark for each variable.
+// Removes scopes one by one, as long as there is one whose own variable (`children`) is in no other remaining scope and
+// is not wanted. Returns the numbers of the remaining scopes, ascending. `wanted`: a mark for each variable.
 std::vector<Vertex> without_barren(const std::vector<std::int64_t>& offsets, const std::vector<Vertex>& members,
                                    const std::vector<Vertex>& children, const std::vector<char>& wanted);
 
@@ -52,8 +53,8 @@ struct EliminationTree {
 };
 EliminationTree eliminate(const Graph& graph, const Order& order);
 
-// Another order of the same tree: each subtree is finished before the next one begins, and siblings come by ascending
-// number. Walking through the variables in this sequence mostly hits the cache.
+// Returns another order of the same tree: each subtree is finished before the next one begins, and siblings come by
+// ascending number. A walk through the variables in this order mostly hits the cache.
 Order in_postorder(const EliminationTree& tree);
 
 // log2 of the cells of all buckets and of the largest message: the numbers themselves would overflow.
@@ -64,7 +65,7 @@ struct Cost {
 Cost cost_of(const Graph& graph, const EliminationTree& tree);
 Cost cost_of(const Graph& graph, const Order& order);
 
-// log2(2^a + 2^b)
+// Returns log2(2^a + 2^b).
 double log2_sum(double a, double b);
 
 // True if `a` is better: its largest table is smaller (tables within the limit count as equal) or, if these are equal,
@@ -74,8 +75,8 @@ inline bool better(const Cost& a, const Cost& b, double limit) {
   return excess_a != excess_b ? excess_a < excess_b : a.total < b.total;
 }
 
-// Multiple of the time limit at which a clock stops a search before its counted work ends; only busy or
-// slow machines need it.
+// Multiple of the time limit at which a clock stops a search before its counted work ends; only busy or slow machines
+// reach it.
 inline constexpr double slowest = 10;
 
 // Stop condition of a search. Time is counted as work of one thread, so that a search ends at the same place in every

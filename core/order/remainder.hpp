@@ -17,7 +17,7 @@ class Remainder {
   double size(Vertex v) const { return size_[v]; }
   double log_size(Vertex v) const { return log_size_[v]; }
   double log_bucket(Vertex v) const;
-  // Joins v's neighbours and removes v; returns the neighbours. `fill()` has the new edges.
+  // Joins v's neighbours with each other and removes v; returns the neighbours. `fill()` has the new edges.
   std::vector<Vertex> eliminate(Vertex v) {
     find_fill(v);
     return join(v);
@@ -26,17 +26,17 @@ class Remainder {
   void find_fill(Vertex v);
   std::vector<Vertex> join(Vertex v);
   const std::vector<std::pair<Vertex, Vertex>>& fill() const { return fill_; }
-  // Pairs of v's neighbours without an edge: the number of these pairs or, if `weighted`, the sum of the products of
-  // their sizes.
+  // Counts the pairs of v's neighbours without an edge or, if `weighted`, adds up the products of their sizes.
   double missing(Vertex v, bool weighted) { return missing_around(v, adjacent_[v], weighted) / 2; }
-  // Pairs without an edge between one of v's neighbours `some` and any neighbour of v; pairs within `some` count twice.
+  // Counts the pairs without an edge between one of v's neighbours `some` and any neighbour of v; pairs within `some`
+  // count twice.
   double missing_around(Vertex v, const std::vector<Vertex>& some, bool weighted);
   // Appends the common neighbours of two vertices.
   void common(Vertex a, Vertex b, std::vector<Vertex>& result) const;
-  // The neighbour without which the others form a clique; v itself if all of v's neighbours form one; `none` if there
-  // is neither.
+  // Returns the neighbour of v without which v's other neighbours form a clique; v itself if all of them form a clique;
+  // `none` if neither holds.
   Vertex odd_neighbour(Vertex v);
-  // Remaining graph, and the original numbers of its vertices.
+  // Returns the remaining graph, and the original numbers of its vertices.
   std::pair<Graph, std::vector<Vertex>> graph() &&;
   // Adds to a clock the approximate time of the work since the last call.
   void count_visits(Clock& clock) { clock.count(visit_seconds * static_cast<double>(std::exchange(visits_, 0))); }

@@ -31,9 +31,9 @@ class Search {
  public:
   Search(const Graph& graph, const Options& options);
   ~Search();
-  // The order after reductions and a greedy run of each component.
+  // Returns the order after reductions and a greedy run of each component.
   Order begin(Clock& clock);
-  // The order after further greedy runs and annealings. `clock` must already count the time of `begin`.
+  // Returns the order after further greedy runs and annealings. `clock` must already count the time of `begin`.
   Order improve(Clock& clock);
 
  private:
@@ -41,7 +41,7 @@ class Search {
   std::unique_ptr<Work> work_;
 };
 
-// Number of cells of all buckets of a quick min-fill elimination of a part of a problem: the scopes with a set bit.
+// Returns the number of cells of all buckets of a quick min-fill elimination of the scopes whose bits are set.
 double cells_of_part(std::span<const double> sizes, std::span<const std::int64_t> offsets,
                      std::span<const Vertex> members, std::span<const std::uint8_t> bits);
 
