@@ -12,7 +12,7 @@ namespace elimina::search {
 
 class Busy {
  public:
-  // Counter of the value x of a variable in a context; `key` packs the variable and the context.
+  // Returns the counter of the value x of a variable in a context; `key` packs the variable and the context.
   std::size_t slot_of(const Cache::Word* key, int words, int x) const {
     Cache::Word hash = static_cast<Cache::Word>(x) + 1;
     for (int i = 0; i < words; ++i) hash = (hash ^ key[i]) * 0x9e3779b97f4a7c15, hash ^= hash >> 32;

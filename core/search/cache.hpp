@@ -19,7 +19,7 @@ class Cache {
     int best;      // value of the subtree's top variable in the best solution
   };
 
-  // Readers never wait for each other. `shared`: used by several threads.
+  // `shared`: true if several threads use the cache; readers never wait for each other.
   Cache(const Problem& problem, std::size_t bytes, bool shared);
 
   // Number of words of a key, which `pack` writes for a variable and the values of its context. Keys are exact: they
@@ -63,7 +63,7 @@ class Cache {
   bool read(Word* ways, const Word* key, Entry& entry) const;
 
   int words_ = 1;
-  std::size_t shared_;  // words before the entries: 1, the version, or 0 if not shared
+  std::size_t shared_;  // words before a bucket's entries: 1, the version, if the cache is shared, else 0
   // Few buckets are active at first, because the first write to a page takes longer than all others.
   std::size_t buckets_, active_, bucket_words_;
   std::vector<std::size_t> first_;

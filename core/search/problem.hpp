@@ -35,7 +35,7 @@ struct Table {
   std::vector<Axis> axes;
 };
 
-// The variables and, last, the root above all of them, which has one value and holds the constants.
+// A minimisation problem. Its last variable is the root, above all others: it has one value and holds the constants.
 struct Problem {
   Arena arena;
   bool integral;  // true if all costs are integers
@@ -70,7 +70,7 @@ struct Problem {
   // Bytes of the lists and tables without the arena.
   std::size_t bytes() const;
 
-  // A lower bound, rounded up if all costs are integers and the cells are floating-point numbers.
+  // Returns a lower bound, rounded up if all costs are integers and the cells are floating-point numbers.
   double rounded(double bound) const;
 
  private:

@@ -22,7 +22,7 @@ struct Options {
   Poll poll;
 };
 
-// Time at which a bound improved.
+// An improvement of a bound: its time, both bounds, and the nodes so far.
 struct Event {
   double seconds, lower, upper;
   std::uint64_t nodes;
@@ -37,9 +37,9 @@ struct Report {
   std::vector<Event> events;
 };
 
-// In a proven answer the bound equals the cost, or the given upper bound if no solution is below it. Integral costs are
-// exact, others within a relative 1e-9 of the optimum. Runs of one thread that end before the time limit are
-// reproducible.
+// Searches for the best solution. In a proven answer, the bound equals the cost, or the given upper bound if no
+// solution is below it. Integral costs are exact, others within a relative 1e-9 of the optimum. Runs of one thread that
+// end before the time limit are reproducible.
 Report search(const Problem& problem, const Options& options);
 
 }  // namespace elimina::search

@@ -26,7 +26,7 @@ class Searcher {
   // Continues for up to `nodes` further nodes; returns true once the search has ended.
   bool run(std::uint64_t nodes);
 
-  // At the end: true if a solution is below the limit; its cost is then lower().
+  // True, at the end of the search, if a solution is below the limit; lower() is then its cost.
   bool solved() const { return node_[top_].solved; }
   int best() const { return node_[top_].best; }
 
@@ -36,7 +36,7 @@ class Searcher {
   // A lower bound on the node at which the search began, valid at any time.
   double lower() const;
 
-  // Stores the bounds along the path in the cache, and no longer counts as busy with any value.
+  // Stores the bounds along the path in the cache; the search then counts as busy with no value.
   void release_nodes();
 
   // Reads the values of the best solution from the cache, and searches again for entries that the cache has lost.
