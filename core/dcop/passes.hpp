@@ -1,5 +1,5 @@
-// Both passes of agents on their pseudo-tree, if the work of each elimination is known: UTIL messages go up, VALUE
-// messages down.
+// Simulates both passes of agents on their pseudo-tree, if the work of each elimination is known: UTIL messages go up,
+// VALUE messages down.
 #pragma once
 #include <functional>
 #include <span>

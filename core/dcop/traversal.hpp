@@ -1,6 +1,5 @@
-// Construction of a pseudo-tree by messages: a root is elected, and a token goes from neighbour to neighbour depth
-// first.
-// Every edge of the graph of cost functions then leads from a variable to an ancestor of the variable. A visited
+// Construction of a pseudo-tree by messages: a root is elected, and a token goes from neighbour to neighbour, depth
+// first. Every edge of the graph of cost functions then leads from a variable to an ancestor of the variable. A visited
 // variable notifies all its neighbours before the token goes on, so that the token takes edges of the tree only
 // (Awerbuch 1985, "A new distributed depth-first-search algorithm"). Messages may come in any order, and the tree does
 // not depend on this order.
@@ -52,7 +51,7 @@ class Traversal {
   // Ancestors among the neighbours, and their visits.
   const std::vector<std::pair<int, i64>>& above() const { return above_; }
 
-  // The whole state, as numbers.
+  // Returns the whole state, as numbers.
   std::vector<i64> state() const;
   static Traversal of_state(std::span<const i64> state);
 

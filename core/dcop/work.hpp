@@ -1,4 +1,4 @@
-// Work and messages of eliminating the variables of a pseudo-tree exactly, with integer costs, computed in advance.
+// Computes in advance the work and the messages of an exact elimination along a pseudo-tree, with integer costs.
 #pragma once
 #include <optional>
 #include <span>
@@ -33,8 +33,8 @@ struct Elimination {
 
 class Work {
  public:
-  // Empty if a table forbids everything, or if no type is wide enough for the costs. `functions`: integer functions,
-  // with the scopes of `planned` if they have variables.
+  // Computes the work; returns nullopt if a table forbids everything, or if no type is wide enough for the costs.
+  // `functions`: integer functions, with the scopes of `planned` if they have variables.
   static std::optional<Work> of(const plan::PlannedTree& planned, const tables::Tables& functions, tables::Sense sense,
                                 const Rules& rules);
 
@@ -58,7 +58,7 @@ struct Envelope {
   i64 around(int variables) const { return fixed + each * variables; }
 };
 
-// Messages between agents of both passes.
+// Figures of the messages between agents in both passes.
 struct Mail {
   // Number of messages of each pass, bytes of all UTIL and of all VALUE messages, and bytes of the largest message.
   i64 messages = 0, util = 0, value = 0, largest = 0;
