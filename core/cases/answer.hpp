@@ -1,4 +1,4 @@
-// Output of a case's program in the arena.
+// Reads the answer of a case from the arena in which its program ran.
 #pragma once
 #include "cases/plan.hpp"
 #include "exec/dense/dense.hpp"
@@ -11,7 +11,7 @@ struct CaseAnswer {
   bool sound;      // false: a product may have left the normal range of the arena's values
 };
 
-// Writes the marginals of the sum-product semiring to their places in `zone`.
+// Writes the marginals of the sum-product semiring to their places in `zone`; returns the total sum.
 CaseAnswer read_case(const CaseProgram& program, const CaseTables& tables, const int* values, ValueKind kind,
                      const void* arena, const double* peaks, void* zone);
 

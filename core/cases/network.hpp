@@ -25,9 +25,9 @@ class CaseNetwork {
   CaseNetwork(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, std::vector<i64> sizes, i64 cells,
               double work, bool posteriors);
 
-  // The sum, and the posteriors of all variables. `values`: index of each variable's observed state, -1: not observed.
-  // Empty if the answer would take too much memory or time, or if a product may have left the range of doubles. Throws
-  // Stopped if `poll` ends it.
+  // Returns the sum, and the posteriors of all variables. `values`: index of each variable's observed state; -1: not
+  // observed. Returns nullopt if the answer would take too much memory or time, or if a product may have left the range
+  // of doubles. Throws Stopped if `poll` ends it.
   //
   // If a plan is kept, its steps are restricted to the unobserved variables.
   std::optional<CasePosteriors> answer(const int* values, const DensePoll& poll);
@@ -45,7 +45,7 @@ class CaseNetwork {
 
   std::vector<i64> sizes_;
   double most_work_;
-  i64 shares_ = 0;      // number of requested posteriors
+  i64 shares_ = 0;      // number of probabilities in the requested posteriors
   i64 exponent_ = 0;    // exponent of the power of two that was divided out of the factors
   bool usable_ = true;  // true if every variable has a factor, and the encoding is exact
   std::vector<double> arena_, peaks_;

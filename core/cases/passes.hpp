@@ -1,4 +1,5 @@
-// Both passes over the bucket tree of an order as records: planned by core/plan, on factors in an arena, for one run.
+// Writes both passes over the bucket tree of an order, planned by core/plan, as records for one run on factors in an
+// arena.
 #pragma once
 #include <utility>
 

@@ -52,8 +52,8 @@ class CasePlanner {
   explicit CasePlanner(CaseTables tables);
   ~CasePlanner();
 
-  // A plan for a case that observes the variables with a value (-1: none); its steps read the factors at these values.
-  // Returns nullptr if messages do not fit, or the work is too large. Valid until the next call.
+  // Plans a case that observes the variables with a value (-1: none); the steps read the factors at these values. The
+  // plan is valid until the next call. Returns nullptr if messages do not fit, or the work is too large.
   const CaseProgram* plan(const int* values, double most_work = std::numeric_limits<double>::infinity());
   // Writes the plan of an order of all variables, without observations. Returns false if a message is too large.
   bool write(const order::Order& order, CaseProgram& program) const;

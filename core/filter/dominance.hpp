@@ -4,8 +4,8 @@
 
 namespace elimina::filter {
 
-// Soft neighbourhood substitutability; at least one optimal assignment remains. Updates the lists of kept values, and
-// returns true if one became shorter.
+// Removes values by soft neighbourhood substitutability, so that at least one optimal assignment remains. Updates the
+// lists of kept values; returns true if one became shorter.
 bool drop_dominated(const Network& network, std::vector<std::vector<int>>& kept);
 
 }  // namespace elimina::filter

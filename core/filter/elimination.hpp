@@ -18,10 +18,10 @@ struct Filter {
 struct Outcome {
   std::vector<std::vector<int>> values;  // assignments of least cost among those of the rows
   Value unseen = never;                  // lower bound on the cost of all dropped assignments
-  bool aborted = false;                  // stopped, or too many rows were made or stored
-  std::uint64_t made = 0, kept = 0;
-  std::size_t largest = 0;
-  std::size_t bytes = 0;  // largest number of bytes of rows
+  bool aborted = false;                  // true if it was stopped, or if too many rows were made or stored
+  std::uint64_t made = 0, kept = 0;      // number of candidate rows, and of rows of messages
+  std::size_t largest = 0;               // largest number of rows of a message
+  std::size_t bytes = 0;                 // largest number of bytes of rows
 };
 
 Outcome filtered_elimination(const Tree& tree, const Bounds& bounds, const Filter& filter);

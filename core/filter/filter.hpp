@@ -31,14 +31,15 @@ struct Report {
   double shifting = 0, climbing = 0, bounding = 0, eliminating = 0;  // seconds of each phase
 };
 
-// Costs are at least 0; the sum of all finite costs is below 2^38. The solutions are proven if the bound is at least the
-// cost of the last one (or the model's upper bound, if there are fewer than `count`).
+// Finds the best solutions. Costs have to be at least 0, and the sum of all finite costs below 2^38. The solutions are
+// proven if the bound is at least the cost of the last one (or the model's upper bound, if there are fewer than
+// `count`).
 Report minimise(const Network& network, const Options& options);
 
-// An equivalent model whose constant is a strong lower bound, with unary costs as its last factors. Solutions that cost
-// at least the model's upper bound are lost; if no other solution exists, the constant is above this upper bound. Ends
-// when a pass gains less than `least_gain`, after `seconds`, or when `poll` (with the bound, and the model's upper
-// bound) returns false.
+// Returns an equivalent model whose constant is a strong lower bound, with unary costs as its last factors. Solutions
+// that cost at least the model's upper bound are lost; if no other solution exists, the constant is above this upper
+// bound. Ends when a pass gains less than `least_gain`, after `seconds`, or when `poll` (with the bound, and the
+// model's upper bound) returns false.
 Network shift(const Network& network, double seconds, Cost least_gain, const Poll& poll);
 
 }  // namespace elimina::filter

@@ -4,15 +4,16 @@
 
 namespace elimina::filter {
 
-// Sequential reweighted message passing (Kolmogorov, 2015) on functions of any arity, in integers. Values and cells of
-// no solution below the upper bound are removed. The objective of all other solutions is unchanged.
+// Sequential reweighted message passing (Kolmogorov, 2015) on functions of any arity, in integers. Values and cells
+// that are part of no solution below the upper bound are removed. The costs of solutions below it do not change.
 class Shifter {
  public:
   explicit Shifter(const Network& network);
 
-  // Runs passes (forward and backward) until one gains less than `least_gain`, or until a stop request.
+  // Runs up to `passes` passes, each forward and backward, until one gains less than `least_gain`, or until a stop
+  // request.
   void run(int passes, Cost least_gain);
-  // Values and cells are removed if all solutions with them cost more than this.
+  // Sets the limit: values and cells are removed if all solutions with them cost more.
   void set_limit(Cost limit) { limit_ = limit; }
 
   Cost bound() const { return constant_; }

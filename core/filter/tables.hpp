@@ -32,7 +32,7 @@ class Fields {
   std::vector<int> size_, bits_;
 };
 
-// Cells outside the domains are `never`.
+// A table of reduced costs. Cells outside the domains are `never`.
 struct Table {
   Scope scope;
   std::vector<Value> value;
@@ -49,8 +49,8 @@ bool within(const Scope& subset, const Scope& whole);
 Table sum(const Fields& fields, const Tables& tables, Value budget);
 Table project(const Fields& fields, const Table& table, const Scope& onto);
 
-// Tables over the other variables whose sum is at most the minimum over v: mini-buckets of at most 2^bits cells, whose
-// costs are matched on their common variables before v is eliminated from each.
+// Eliminates v: returns tables over the other variables, whose sum is at most the minimum over v. Mini-buckets have at
+// most 2^bits cells; their costs are matched on their common variables before v is eliminated from each.
 Tables eliminate(const Fields& fields, Tables tables, Var v, int bits, Value budget);
 
 // Adds tables up as long as the sums have at most 2^bits cells.

@@ -21,20 +21,21 @@ struct Tree {
   int root() const { return static_cast<int>(nodes.size()) - 1; }
 };
 
-// Bucket tree of a network whose variables are numbered by elimination order.
+// Returns the bucket tree of a network whose variables are numbered by elimination order.
 plan::Tree plan_tree(const Network& network);
 
-// The bucket tree with the functions' tables as factors; costs above the constant must fit the type of the budget.
+// Returns the bucket tree with the functions' tables as factors; costs above the constant must fit the type of the
+// budget.
 Tree tables_in_tree(const Network& network);
 
-// Bounds from mini-buckets of at most 2^bits cells. The tables of `up[b]` and of `down[b]` are over subsets of b's
-// separator; the sum of `up[b]` is a lower bound on the costs of b's subtree, that of `down[b]` on the rest of the
-// tree. Returns nullopt if the tables take more than `most_bytes`.
+// Lower bounds. The tables of `up[b]` and of `down[b]` are over subsets of b's separator; the sum of `up[b]` is a lower
+// bound on the costs of b's subtree, that of `down[b]` on the rest of the tree.
 struct Bounds {
   std::vector<Tables> up, down;
   Value total = 0;
   std::size_t bytes = 0;
 };
+// Computes bounds from mini-buckets of at most 2^bits cells; returns nullopt if the tables take more than `most_bytes`.
 std::optional<Bounds> bound_tree(const Tree& tree, int bits, std::size_t most_bytes);
 
 }  // namespace elimina::filter

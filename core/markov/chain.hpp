@@ -20,7 +20,7 @@ struct Steps {
   i64 sequences() const { return i64(starts.size()) - 1; }
 };
 
-// Called regularly; false: stop, which throws Stopped.
+// Called regularly; if it returns false, the pass throws Stopped.
 using Poll = Call<bool()>;
 
 // A square matrix in panels of columns, so that a product with a row of numbers reads it from beginning to end.
@@ -49,22 +49,22 @@ class Chain {
 
   i64 states() const { return forward_.states(); }
 
-  // `messages`: a row for each sequence, on entry the distribution before the first observation (if `first`) or at the
-  // previous step, on return that at the last step. `filtered`: the distribution at each step given the observations up
-  // to it; null: not wanted. `totals`: probability of each step's observation given the earlier ones. `underflows`: set
-  // for a sequence in which a positive probability became too small and may matter.
+  // Runs forward passes. `messages`: a row for each sequence, on entry the distribution before the first observation
+  // (if `first`) or at the previous step, on return the distribution at the last step. `filtered`: the distribution at
+  // each step given the observations up to it; null: not wanted. `totals`: probability of each step's observation given
+  // the earlier ones. `underflows`: set for a sequence in which a positive probability became too small and may matter.
   void forward(const Steps& steps, bool first, double* messages, double* filtered, double* totals,
                unsigned char* underflows, int threads, Poll poll) const;
 
-  // `messages`: a row for each sequence, the likelihood of all later observations for each state of its last step;
-  // replaced by that of the step before its first one, unless `first`. `filtered` becomes the distribution given all
-  // observations. `scales`: divisor of the message after each step; if `first`, the entry of the first step is the sum
-  // of the product of both messages.
+  // Runs backward passes. `messages`: a row for each sequence, on entry the likelihood of all later observations for
+  // each state of its last step, on return, unless `first`, for each state of the step before its first one. `filtered`
+  // becomes the distribution given all observations. `scales`: divisor of the message after each step; if `first`, the
+  // entry of the first step is the sum of the product of both messages.
   void backward(const Steps& steps, bool first, double* messages, double* filtered, double* scales, int threads,
                 Poll poll) const;
 
-  // Both passes over whole sequences: a sequence's second pass begins while its messages are in a cache. `messages` and
-  // `ratios`: those of `forward` and of `backward`.
+  // Runs both passes over whole sequences: a sequence's second pass begins while its messages are in a cache.
+  // `messages`: see `forward`. `ratios`: the messages of `backward`.
   void smooth(const Steps& steps, double* messages, double* ratios, double* filtered, double* totals, double* scales,
               unsigned char* underflows, int threads, Poll poll) const;
 
@@ -87,9 +87,9 @@ class BestPath {
 
   i64 states() const { return panels_.states(); }
 
-  // `start`: logarithms before the first observation. `states`: state at each step of the best path. `scores`:
-  // logarithm of the best path for each sequence. Messages of more than `cells` numbers on a thread are computed twice,
-  // from checkpoints.
+  // Finds the best path of each sequence. `start`: logarithms before the first observation. `states`: state at each
+  // step of the best path. `scores`: logarithm of the best path for each sequence. Messages of more than `cells`
+  // numbers on a thread are computed twice, from checkpoints.
   void run(const Steps& steps, std::span<const double> start, int* states, double* scores, i64 cells, int threads,
            Poll poll) const;
 

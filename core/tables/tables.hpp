@@ -32,7 +32,7 @@ constexpr int kMostAxes = 64;
 
 // Smallest and largest allowed value of a table: `low` and `high` of floats, `least` and `largest` of integers.
 struct Ends {
-  bool any = false, forbids = false;  // true if it allows some values, and if it forbids some
+  bool any = false, forbids = false;  // true if the table allows some values, and if it forbids some
   double low = 0, high = 0;
   i64 least = 0, largest = 0;
 };
@@ -56,9 +56,7 @@ class Tables {
  public:
   void reserve(std::size_t tables);
 
-  // Appends a table.
-  //
-  // `strides`: bytes between two states of each variable in a dense table; unused for a sparse one.
+  // Appends a table. `strides`: bytes between two states of each variable in a dense table; unused for a sparse one.
   void add(const Source& source, std::span<const int> scope, std::span<const i64> sizes, std::span<const i64> strides);
 
   // Replaces a table by another one with the same scope.
@@ -74,16 +72,16 @@ class Tables {
   // Smallest and largest allowed value of each table; computed again only for another sense.
   const std::vector<Ends>& ends(Sense sense) const;
 
-  // Axes of several states along which a table's numbers stay the same; none for a sparse or a large table. Also none
-  // if the numbers are the same along all axes: such a table stands for its scope, in a model that is planned before
-  // its numbers are known.
+  // Returns the axes of several states along which a table's numbers stay the same; none for a sparse or a large table.
+  // Also none if the numbers are the same along all axes: such a table stands for its scope, in a model that is planned
+  // before its numbers are known.
   std::vector<int> idle(i64 number) const;
 
   // Address of a table's cell at an assignment of valid states; nullptr: the default value.
   const char* at(i64 number, std::span<const i64> assignment) const;
 
-  // Groups of tables with nested scopes: each table with a scope goes to the smallest group whose scope contains its
-  // variables.
+  // Returns groups of tables with nested scopes: each table with a scope goes to the smallest group whose scope
+  // contains its variables.
   Lists groups() const;
 
  private:
@@ -121,7 +119,8 @@ struct Axis {
   i64 size, stride;
 };
 
-// Writes the axes of several states, with neighbours that are contiguous in memory merged; returns their number.
+// Writes the axes with more than one state to `axes`, and joins neighbours that are contiguous in memory; returns the
+// number of axes written.
 inline int joined(std::span<const i64> sizes, std::span<const i64> strides, Axis* axes) {
   int count = 0;
   for (std::size_t a = 0; a < sizes.size(); ++a) {
@@ -135,7 +134,7 @@ inline int joined(std::span<const i64> sizes, std::span<const i64> strides, Axis
   return count;
 }
 
-// Visits the cells from `start` on, the last axis fastest, in runs along it: visit(offset, cells, stride).
+// Visits `count` cells from number `start` on, in runs along the last axis, the fastest: visit(offset, cells, stride).
 template <class Visit>
 void walk(std::span<const Axis> axes, i64 start, i64 count, Visit visit) {
   if (axes.empty()) {

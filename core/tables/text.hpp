@@ -48,15 +48,15 @@ class Scanner {
   void integers(std::span<std::int64_t> out, const char* what);
   void reals(std::span<double> out, const char* what);
 
-  // `count` lists, each "k i1 .. ik" of distinct numbers below `bound`: offsets (count + 1) and the concatenated
+  // Reads `count` lists, each "k i1 .. ik" of distinct numbers below `bound`, as count + 1 offsets and the concatenated
   // members.
   struct Lists {
     std::vector<std::int64_t> offsets, members;
   };
   Lists lists(std::uint64_t count, std::int64_t bound, const char* what);
-  // Tables, each "k v1 .. vk" with non-negative values, where table i must have k == sizes[i].
+  // Reads tables, each "k v1 .. vk" with non-negative values, where table i must have k == sizes[i].
   void tables(std::span<const std::int64_t> sizes, std::span<double> out);
-  // Tuples "i1 .. ik cost" with each i below its size, and no negative numbers.
+  // Reads tuples "i1 .. ik cost" with each i below its size, and no negative numbers.
   void tuples(std::span<const std::int64_t> sizes, std::span<std::int32_t> rows, std::span<std::int64_t> costs);
   // Reads up to `max_functions` cost functions, each "arity i1 .. ik default count" and then `count` tuples, as dense
   // tables; costs from `bound` on are forbidden. Ends before the first function with an error, with over 32 variables,
