@@ -12,7 +12,8 @@ void check_sizes(const Sizes& sizes) {
     throw nanobind::value_error("each variable has a value");
 }
 
-// `tolerance`: change of a message that counts as converged. `damping`: share of the old message in an update.
+// Raises ValueError unless both are in range. `tolerance`: change of a message that counts as converged. `damping`:
+// share of the old message in an update.
 inline void check_damping(double tolerance, double damping) {
   if (!(tolerance >= 0) || !(damping >= 0 && damping < 1))
     throw nanobind::value_error("the tolerance is at least 0, the damping in [0, 1)");

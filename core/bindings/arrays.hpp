@@ -23,7 +23,7 @@ std::vector<T> list_of(const Words<const T>& words) {
   return {words.data(), words.data() + words.size()};
 }
 
-// An array that owns the items.
+// Returns an array that owns the items.
 template <class T, std::size_t Axes>
 Array<T, int(Axes)> array_of(std::vector<T> items, const std::array<std::size_t, Axes>& shape) {
   auto* kept = new std::vector<T>(std::move(items));

@@ -58,7 +58,7 @@ inline elimina::network::Network network_of(std::vector<int> sizes, const Scopes
   return network;
 }
 
-// A cost-function network as Python reads it.
+// Arrays of a cost-function network, for Python.
 struct NetworkArrays {
   std::vector<int> sizes;
   elimina::network::Cost constant;

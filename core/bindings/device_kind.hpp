@@ -23,8 +23,8 @@ struct DeviceKind {
   }
 };
 
-// `find` returns the future of a device kind or of None. An unusable device counts as None. The finder returns nullopt
-// until the future is done.
+// Returns a finder of a solver's device. `find` returns the future of a device kind or of None; an unusable device
+// counts as None. The finder returns nullopt until the future is done.
 inline Solver::FindDevice finder_of(nanobind::object find) {
   return
       [find = std::move(find), future = nanobind::object()]() mutable -> std::optional<std::unique_ptr<FilterDevice>> {

@@ -14,7 +14,7 @@ template <class Argument>
 Argument as_argument(Argument argument) {
   return argument;
 }
-// A solution as a list; None if there is no new one.
+// Returns a solution as a list; None if there is no new one.
 inline nanobind::object as_argument(const std::vector<int>* value) {
   return value ? nanobind::cast(*value) : nanobind::none();
 }
@@ -40,7 +40,7 @@ bool report(const nanobind::object& listener, Ended& ended, Arguments... argumen
   return false;
 }
 
-// A poll that calls the listener.
+// Returns a poll that calls the listener.
 inline auto listener_of(const nanobind::object& listener, Ended& ended) {
   return [&](auto... arguments) { return report(listener, ended, arguments...); };
 }

@@ -1,4 +1,4 @@
-// One function per topic, defined in the file of that name.
+// Functions that add bindings to the module, one for each topic; the file of the topic's name defines it.
 #pragma once
 #include <nanobind/nanobind.h>
 

@@ -1,4 +1,4 @@
-// The call of all classes that pass messages until these converge.
+// Runs message passing until it converges, for the bindings of all classes that do so.
 #pragma once
 #include <cstdint>
 
@@ -8,7 +8,8 @@
 
 namespace elimina::approx {
 
-// `rounds`: largest number of updates or sweeps, as the class counts them. Returns true if all messages have converged.
+// Runs the message passing of a class. `rounds`: largest number of updates or sweeps, as the class counts them. Returns
+// true if all messages have converged.
 template <class Propagation>
 bool run_propagation(Propagation& propagation, double tolerance, double damping, std::uint64_t rounds, double seconds) {
   check_damping(tolerance, damping);

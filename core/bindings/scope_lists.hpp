@@ -9,7 +9,8 @@
 
 namespace elimina::approx {
 
-// Scopes one after another; each has at most 60 variables, all different.
+// Returns scopes that lie one after another. Raises ValueError or IndexError unless each has at most 60 variables of
+// the model, all different.
 inline ScopeList scope_list_of(const Words<const std::int64_t>& starts, const Words<const std::int32_t>& members,
                                std::size_t variables) {
   ScopeList lists{list_of(starts), list_of(members)};

@@ -14,7 +14,7 @@ namespace elimina::cp {
 
 class Searching {
  public:
-  // One thread for each copy of the model.
+  // Searches with a thread for each copy of the model.
   Searching(const std::vector<Solver*>& copies, Options options) {
     options.poll = [this] { return report(poll_, ended_); };
     if (copies.size() == 1) search_ = std::make_unique<Search>(*copies[0], std::move(options));

@@ -1,4 +1,4 @@
-// Work without the interpreter's lock.
+// Runs work without the interpreter's lock.
 #pragma once
 #include <nanobind/nanobind.h>
 
