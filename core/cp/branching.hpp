@@ -31,7 +31,7 @@ enum class ValueOrdering : std::uint8_t {
   not_max
 };
 
-// Orderings by FlatZinc's names (`indomain` is `indomain_min`). Throws `Refused` for other names.
+// Return the orderings with FlatZinc's names (`indomain` is `indomain_min`). Throw `Refused` for other names.
 VariableOrdering variable_ordering_of(const std::string& name);
 ValueOrdering value_ordering_of(const std::string& name);
 
@@ -83,7 +83,7 @@ class Brancher {
   bool decide_in_groups(Engine& engine, Random& random, Decision& decision);
   std::size_t pick_group(const Engine& engine) const;
   std::size_t pick(Engine& engine, std::size_t first) const;
-  // Rank of a variable: the open variable of least rank is decided next.
+  // Returns the rank of a variable: the open variable of least rank is decided next.
   double rank(const Engine& engine, View x) const;
 
   Rule rule_;

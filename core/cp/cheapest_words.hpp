@@ -26,8 +26,8 @@ class CheapestWords {
  public:
   explicit CheapestWords(std::vector<WordSequence> sequences) : sequences_(std::move(sequences)) {}
 
-  // Sum of the least costs of all sequences; nullopt if a sequence has no word. `chosen`: the columns that attain the
-  // sum, one for each position.
+  // Returns the sum of the least costs of all sequences; nullopt if a sequence has no word. `chosen`: gets the columns
+  // that attain the sum, one for each position.
   template <class T>
   std::optional<T> least(const T* costs, std::vector<std::int64_t>& chosen) {
     chosen.clear();
@@ -47,8 +47,8 @@ class CheapestWords {
     return sum;
   }
 
-  // result[column] = cost of the cheapest word with the column - cost of the cheapest word of its sequence; infinite if
-  // no word has the column.
+  // Sets result[column] to the cost of the cheapest word with the column minus the cost of the cheapest word of its
+  // sequence; infinite if no word has the column.
   template <class T>
   void excess(const T* costs, T* result) {
     for (const WordSequence& sequence : sequences_) {
@@ -94,7 +94,7 @@ class CheapestWords {
     else return exact_after_;
   }
 
-  // Least costs of the rest of a word, from each position and state on, and the columns that attain them.
+  // Computes the least costs of the rest of a word, from each position and state on, and the columns that attain them.
   template <class T>
   void remaining(const WordSequence& sequence, const T* costs) {
     const std::size_t states = sequence.states, length = sequence.length();

@@ -21,7 +21,7 @@ class ConstraintCall {
 
   Engine& engine() const { return solver_.engine(); }
   View fixed(Value value) const { return solver_.fixed(value); }
-  // A new Boolean without a counterpart in the model.
+  // Makes a Boolean without a counterpart in the model.
   View new_boolean() const { return solver_.new_variable(0, 1); }
   void add_order(const TaskOrder& order) const { solver_.add_order(order); }
   void add_tasks(TaskGroup group) const { solver_.add_tasks(std::move(group)); }

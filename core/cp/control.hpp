@@ -23,8 +23,8 @@ struct Control {
   // True if the constraint is half-reified and its Boolean is false.
   bool idle(const Domains& d) const { return mode == Mode::implies && d.hi(b) == 0; }
 
-  // `holds`: true if the constraint holds, false if it is violated. Sets the Boolean if its value follows, and returns
-  // the outcome.
+  // Sets the Boolean if its value follows from `holds` (true if the constraint holds, false if it is violated), and
+  // returns the outcome.
   Outcome settle(Domains& d, bool holds) const {
     if (mode == Mode::always) return holds ? Outcome::entailed : Outcome::failed;
     if (holds && mode == Mode::implies) return Outcome::entailed;

@@ -45,7 +45,8 @@ class Domains {
   int make(Value lo, Value hi);
   int count() const { return static_cast<int>(domains_.size()); }
 
-  // Builds the row of bits, which then stays. Does nothing if the range is huge. Call it only at the root.
+  // Builds the row of bits of a variable, which then stays. Does nothing if the range is huge. Call it only at the
+  // root.
   void materialise(int v);
 
   bool has(int v, Value x) const;
@@ -71,13 +72,13 @@ class Domains {
   bool fixed(View x) const { return fixed(x.var); }
   bool is_interval(View x) const { return hi(x.var) - lo(x.var) + 1 == size(x.var) && (x.scale == 1 || x.scale == -1); }
 
-  // The next value of the domain above, or below, a number; there has to be one.
+  // Return the next value of the domain above, or below, a number; there has to be one.
   Value above(int v, Value x) const;
   Value below(int v, Value x) const;
   Value above(View x, Value value) const;
   Value below(View x, Value value) const;
 
-  // Returns false if no value remains; the domain is then undefined until the level is undone.
+  // Narrow a domain; return false if no value remains. The domain is then undefined until the level is undone.
   [[nodiscard]] bool set_lo(int v, Value x);
   [[nodiscard]] bool set_hi(int v, Value x);
   [[nodiscard]] bool assign(int v, Value x);
@@ -131,7 +132,7 @@ class Domains {
   }
   bool meets(View x, Value base, std::span<const std::uint64_t> words) const;
 
-  // Loops over thousands of variables prefetch domains some steps ahead.
+  // Prefetches a domain; loops over thousands of variables do so some steps ahead.
   void prefetch(View x) const { __builtin_prefetch(&domains_[x.var]); }
 
   // Variables that changed since the last `forget`, and the events of each.
@@ -205,7 +206,7 @@ class Domains {
   static std::uint64_t from_bit(std::size_t bit) { return ~std::uint64_t{0} << (bit % 64); }
   static std::uint64_t to_bit(std::size_t bit) { return ~std::uint64_t{0} >> (63 - bit % 64); }
 
-  // 64 bits of the row from a bit on, which may lie before the row; bits beyond the bounds are 0.
+  // Returns 64 bits of the row, beginning at a bit that may lie before the row; bits beyond the bounds are 0.
   std::uint64_t row_bits(const Domain& d, Value bit) const {
     const Value least = d.lo - d.base - bit, last = d.hi - d.base - bit;  // bits of the bounds
     if (last < 0 || least > 63) return 0;

@@ -61,11 +61,12 @@ class Engine {
 
   int new_variable(Value lo, Value hi);
 
-  // Call it at the root.
+  // Attaches a propagator and schedules its first call. Call it at the root.
   void post(std::unique_ptr<Propagator> propagator);
 
-  // Call it in `attach`: failures of the propagator do not count for dom/wdeg of variables that it subscribes to later.
-  // A position of 0 or more is put into `touched` now and at each event.
+  // Schedules the propagator at each event of a variable. Call it in `attach`: failures of the propagator do not count
+  // for dom/wdeg of variables that it subscribes to later. A position of 0 or more is put into `touched` now and at
+  // each event.
   void subscribe(Propagator& propagator, View x, Events events, int position = -1);
 
   void schedule(Propagator& propagator);
@@ -73,7 +74,7 @@ class Engine {
   // Runs propagators to a fixpoint; returns false if infeasible or stopped.
   [[nodiscard]] bool propagate();
 
-  // Function called now and then during propagation; if it returns false, propagation stops and fails.
+  // Sets a function that is called now and then during propagation; if it returns false, propagation stops and fails.
   void watch(std::function<bool()> watcher) { watcher_ = std::move(watcher); }
   bool stopped() const { return stopped_; }
 
@@ -82,7 +83,7 @@ class Engine {
   std::size_t level() const { return trail_.level(); }
 
   // The urgency of a variable, if `weigh` has set it; otherwise the number of its constraints plus the weights of their
-  // failures. After `weigh_active`, only constraints that are not entailed count (Boussemart et al., 2004); this takes
+  // failures. After `weigh_active`, only constraints that are not entailed count (Boussemart et al., 2004), which takes
   // up to a fifth of a search's time.
   double weight(int v) const { return urgencies_[v] < 0 ? weights_[v] : urgencies_[v]; }
   void weigh_active();
@@ -144,7 +145,7 @@ class Engine {
   const Propagator* attaching_ = nullptr;
   std::vector<std::size_t> marks_;
   double failure_weight_ = 1, growth_ = 1;
-  std::vector<double> weights_, urgencies_;  // an urgency below 0: not set
+  std::vector<double> weights_, urgencies_;  // of each variable; an urgency below 0 is not set
   std::vector<int> degrees_;
   std::uint64_t calls_ = 0;
   Propagator* running_ = nullptr;

@@ -6,7 +6,7 @@ namespace elimina::cp {
 
 class Solver;
 
-// Call it at the root, before the search.
+// Posts constraints on cliques of exclusive tasks. Call it at the root, before the search.
 void post_exclusive_tasks(Solver& solver);
 
 }  // namespace elimina::cp

@@ -1,5 +1,5 @@
-// Bounds that constraints imply without the default limits of a front end for unbounded variables. A proof by
-// a search within those limits is valid only if these bounds are within them.
+// Bounds that constraints imply by themselves. A front end gives default limits to variables without bounds; a proof by
+// a search within these limits is valid only if the implied bounds are within them, too.
 #pragma once
 #include <string>
 #include <utility>
@@ -21,10 +21,10 @@ struct Statements {
   std::vector<Statement> posts;
 };
 
-// Open variables that may have values beyond their limits in a solution.
+// Returns the open variables that may have values beyond their limits in a solution.
 std::vector<int> variables_beyond_limits(const Statements& statements);
 
-// True if the objective can fall without end from any solution.
+// True if the objective can fall without end from every solution.
 bool falls_without_end(const Statements& statements, View objective);
 
 }  // namespace elimina::cp

@@ -1,6 +1,6 @@
-// A search in several threads. With an objective and the default schedule they first race: each searches the whole tree
-// with other rows of the schedule. Then the tree is cut into many parts, which threads search one after another (Regin,
-// Rezgui and Malapert, CP 2013).
+// A search in several threads. With an objective and the default schedule, the threads first race: each one searches
+// the whole tree with rows of the schedule of its own. Then the tree is cut into many parts, which threads search one
+// after another (Regin, Rezgui and Malapert, CP 2013).
 #pragma once
 #include <algorithm>
 #include <condition_variable>
@@ -15,13 +15,13 @@ namespace elimina::cp {
 
 class ParallelSearch final : public Finder {
  public:
-  // One solver for each thread: the same variables and constraints, posted in the same order.
+  // `copies`: a solver for each thread, with the same variables and constraints, posted in the same order.
   ParallelSearch(const std::vector<Solver*>& copies, Options options);
   ~ParallelSearch() override { leave(); }
   ParallelSearch(const ParallelSearch&) = delete;
   ParallelSearch& operator=(const ParallelSearch&) = delete;
 
-  // Threads continue between calls, until a limited number of solutions wait.
+  // Takes the next solution. Threads continue between calls, until a limited number of solutions wait.
   Status next() override;
   const Values& solution() const override { return solution_.values; }
   const char* origin() const override { return solution_.origin; }

@@ -1,4 +1,4 @@
-// Schedule of a search: orderings and a part of the tree for each stretch, which is the search between two restarts.
+// Schedule of a search: orderings and a part of the tree for each stretch (the search between two restarts).
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -83,11 +83,11 @@ class Schedule {
   double least_ = 0;
 };
 
-// Rows of the default search, which begins with the model's orderings if there are any, and of searches forced by
-// options.
+// Return the rows of the default search, which begins with the model's orderings if there are any, and the rows of
+// searches that options force.
 std::vector<Row> portfolio_rows(double scale, bool has_orderings);
 std::vector<Row> forced_rows(const Restarts& restarts, bool free, bool relaxes);
-// Rows of one of several threads that search the same tree at first.
+// Returns the rows of one of several threads that search the same tree at first.
 std::vector<Row> rows_of_thread(const std::vector<Row>& rows, std::size_t thread, std::size_t threads);
 
 }  // namespace elimina::cp

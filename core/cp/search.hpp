@@ -78,7 +78,7 @@ class Finder {
   virtual void set_costs(std::shared_ptr<const ValueCosts> costs) = 0;
 };
 
-// Targets: values of the objective for stretches to refute, in steps that grow with each refutation.
+// Target: a value of the objective that a stretch tries to refute. Steps between targets grow with each refutation.
 class Target {
  public:
   explicit Target(double failures) : failures_(failures) {}
@@ -174,7 +174,8 @@ class Search final : public Finder {
   std::shared_ptr<const ValueCosts> costs_;
   std::size_t next_cost_ = 0, pauses_ = 0;
   std::optional<Decision> earliest_;  // decision on an earliest start, in neighbourhoods of tasks
-  // Values by variable; kNoValue: none. The model's orderings prefer hints, free searches prefer saved values.
+  // Values of each variable: the last solution, saved values, and hints; kNoValue: none. The model's orderings prefer
+  // hints, free searches prefer saved values.
   Values solution_, phase_, hinted_;
   std::optional<HintBrancher> hint_brancher_;  // used until the first restart
   const char* origin_ = "";

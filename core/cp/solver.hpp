@@ -47,7 +47,7 @@ class Solver final : public Sink {
   // Adds a pair of tasks with a Boolean for their order: searches decide these Booleans before the starts.
   void add_order(const TaskOrder& order) { orders_.push_back(order); }
   const std::vector<TaskOrder>& orders() const { return orders_; }
-  // before + distance <= after, for two variables.
+  // The constraint before + distance <= after on two variables.
   struct Difference {
     int before;
     Value distance;
@@ -59,15 +59,15 @@ class Solver final : public Sink {
   void add_tasks(TaskGroup group) { task_groups_.push_back(std::move(group)); }
   const std::vector<TaskGroup>& task_groups() const { return task_groups_; }
 
-  // Seconds of search before looking for a device: 0 if an AllDifferent requests a device, a few if an AllDifferent is
-  // large, infinitely many otherwise.
+  // Returns the seconds of search before looking for a device: 0 if an AllDifferent requests a device, a few if an
+  // AllDifferent is large, infinitely many otherwise.
   double device_delay();
 
   // Lets a device filter AllDifferents: with `measures`, those where it is faster or requested; otherwise all that it
   // can. Call it once, after all constraints are posted.
   void accelerate(std::unique_ptr<FilterDevice> device, bool measures);
-  // Does the same with `measures`, once a search has lasted long enough. `find` is called again while it returns
-  // nullopt; it returns nullptr if there is no device.
+  // Calls `accelerate` with `measures` and the device found, once a search has lasted long enough. `find` is called
+  // again while it returns nullopt; it returns nullptr if there is no device.
   using FindDevice = std::function<std::optional<std::unique_ptr<FilterDevice>>()>;
   void accelerate_later(FindDevice find) { find_ = std::move(find); }
   void has_searched(double seconds);
@@ -86,7 +86,7 @@ class Solver final : public Sink {
   std::vector<Difference> differences_;
 };
 
-// All names of constraints, without suffixes.
+// Returns all names of constraints, without suffixes.
 std::vector<std::string> constraint_names();
 
 }  // namespace elimina::cp

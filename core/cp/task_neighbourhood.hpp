@@ -1,6 +1,6 @@
-// Neighbourhoods of schedules: tasks outside keep their order on each resource, not their starts (partial order
-// schedules: Policella, Smith, Cesta and Oddi, ICAPS 2004; in large neighbourhood search: Godard, Laborie and Nuijten,
-// ICAPS 2005).
+// Neighbourhoods of schedules: tasks that a neighbourhood does not release keep their order on each resource, not their
+// starts (partial order schedules: Policella, Smith, Cesta and Oddi, ICAPS 2004; in large neighbourhood search: Godard,
+// Laborie and Nuijten, ICAPS 2005).
 #pragma once
 #include <algorithm>
 #include <limits>
@@ -38,7 +38,7 @@ class PartialOrder final : public Propagator {
 
 class TaskNeighbourhood {
  public:
-  // Posts a propagator.
+  // Posts the propagator of the order that a neighbourhood keeps.
   TaskNeighbourhood(Engine& engine, std::vector<TaskGroup> groups);
 
   // Keeps the order of all tasks of `best` but those of a random window of time, or of a random set.
@@ -64,9 +64,9 @@ class TaskNeighbourhood {
   std::vector<TaskGroup> groups_;
   PartialOrder* order_;
   Views starts_;                   // starts of all groups' tasks, each variable once
-  std::vector<char> is_released_;  // by variable
-  Values refuted_;                 // by variable
-  double released_ = 0.3;          // share of the tasks
+  std::vector<char> is_released_;  // for each variable, true if it is the start of a released task
+  Values refuted_;                 // refuted start of each variable, or kNone
+  double released_ = 0.3;          // share of the tasks that a neighbourhood releases
 };
 
 }  // namespace elimina::cp

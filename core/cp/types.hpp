@@ -12,8 +12,8 @@ using Value = std::int64_t;
 // Limit of all bounds, so that differences and sums of a few bounds stay within 64 bits.
 inline constexpr Value kLimit = Value{1} << 52;
 
-// Ranges up to this width (greatest minus least value) get a row of bits with their first hole. In wider ones each hole
-// costs a lookup, so propagators remove only bounds and single values there.
+// A range up to this width (greatest minus least value) gets a row of bits with its first hole. In a wider range each
+// hole costs a lookup, so propagators remove only bounds and single values there.
 inline constexpr Value kListed = (Value{1} << 16) - 1;
 
 // scale * variable + offset. A Boolean is a variable of 0 and 1, its negation is the view 1 - x.

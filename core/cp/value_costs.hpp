@@ -1,5 +1,5 @@
-// Least costs of solutions with a value, from a relaxation: they order values, and exclude those that no better
-// solution has (reduced cost filtering: Focacci, Lodi and Milano, CP 1999).
+// Least costs, in a relaxation, of the solutions with each value. These costs order values, and exclude values that no
+// better solution has (reduced cost filtering: Focacci, Lodi and Milano, CP 1999).
 #pragma once
 #include <memory>
 #include <mutex>
@@ -18,16 +18,17 @@ class ValueCosts {
     Value value, cost;
   };
 
-  // objective >= ceil(cost / unit) + offset
+  // A solution with the value of an entry has an objective of at least ceil(cost / unit) + offset.
   ValueCosts(std::vector<Entry> entries, Value unit, Value offset);
 
-  // Removes values with which the objective is at least `best`, from a position among the sorted entries on; advances
-  // the position.
+  // Removes values with which the objective is at least `best`, beginning at a position among the entries sorted by
+  // cost, and advances the position. Returns false if a domain becomes empty.
   [[nodiscard]] bool filter(Domains& d, Value best, std::size_t& position) const;
 
-  // The cheapest value of the variable that loses most without it; nullopt if all variables with costs have values.
+  // Returns the decision for the cheapest value of the variable that loses most without this value; nullopt if all
+  // variables with costs have values.
   std::optional<Decision> decide(const Engine& engine) const;
-  // The cheapest value of a variable; nullopt if the variable has no costs.
+  // Returns the decision for the cheapest value of a variable; nullopt if the variable has no costs.
   std::optional<Decision> decide(const Domains& d, View x) const;
 
  private:
@@ -36,9 +37,9 @@ class ValueCosts {
     std::size_t first, last;  // its entries, the cheapest first
   };
 
-  std::vector<Entry> entries_, by_cost_;  // by variable; the most expensive first
+  std::vector<Entry> entries_, by_cost_;  // sorted by variable; sorted by cost, the most expensive first
   std::vector<Variable> variables_;
-  std::vector<std::size_t> ranks_;  // by variable: one more than its place in `variables_`, or 0
+  std::vector<std::size_t> ranks_;  // for each variable, 1 + its position in `variables_`, or 0
   Value unit_, offset_;
 };
 

@@ -1,5 +1,5 @@
-// Device that filters subsets of AllDifferents beside the CPU's search: its memory, and calls of `elimina/different.hpp`
-// in it.
+// A device that filters subsets of AllDifferents for a search on the CPU: its memory, and its calls of
+// `elimina/different.hpp`.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -32,15 +32,15 @@ class FilterDevice {
   virtual void free(const Piece& piece) = 0;
   virtual void upload(const Piece& to, const void* from, std::size_t bytes) = 0;
 
-  // Returns when the answers have arrived; the device sets the call's `arrived` and `arrivals`. `board_bytes`: bytes of
-  // the largest subset's board; `done`: where the host reads the ticket.
+  // Runs a call, and returns when the answers have arrived; the device sets the call's `arrived` and `arrivals`.
+  // `board_bytes`: bytes of the largest subset's board; `done`: where the host reads the ticket.
   virtual void run(different::Call& call, std::size_t board_bytes, const volatile std::uint32_t* done) = 0;
 
   // Number of blocks that run at the same time.
   virtual unsigned blocks() const = 0;
 };
 
-// A device that runs the same code on a team of this processor's threads, for tests.
+// Makes a device that runs the same code on a team of this processor's threads, for tests.
 std::unique_ptr<FilterDevice> make_host_device(unsigned threads);
 
 // Loads the driver, and makes a device from a kernel of a CUDA module on the primary context. Throws `DeviceFailed`.

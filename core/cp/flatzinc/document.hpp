@@ -10,12 +10,12 @@
 
 namespace elimina::cp::flatzinc {
 
-// Position from 1 on; columns count bytes.
+// Position in a text: lines and columns count from 1, and columns count bytes.
 struct Position {
   std::uint32_t line = 1, column = 1;
 };
 
-// The message has the form "LINE:COLUMN: ...", and nothing but printable characters.
+// An error in a text. The message has the form "LINE:COLUMN: ...", and nothing but printable characters.
 struct Malformed : std::invalid_argument {
   Malformed(Position position, std::string problem) : std::invalid_argument(message(position, std::move(problem))) {}
 
@@ -27,16 +27,17 @@ struct Malformed : std::invalid_argument {
   }
 };
 
-// Called now and then while a file is read and posted; if it returns false, reading ends with `Abandoned`.
+// A function that is called now and then while a file is read and posted; if it returns false, reading ends with
+// `Abandoned`.
 using Poll = std::function<bool()>;
 struct Abandoned {};
 
 enum class Kind : std::uint8_t { none, boolean, integer, real, range, set, string, atom, call, variable, array };
 
-// Content of `value` by kind. `boolean`, `integer`: the value; `real`: the bits, or with a size the position of the
-// bounds of ranges, as bits; `range`, `set`: position of the first of `size` numbers (a range's are its bounds);
-// `string`, `atom`: position of the text; `variable`: its number; `array`: position of the first element; `call`:
-// likewise, with an atom before it.
+// A term of a model. `value` depends on the kind. `boolean`, `integer`: the value; `real`: the bits of the value or, in
+// a set of floats (`size` above 0), the position of the bounds of its ranges, as bits; `range`, `set`: position of the
+// first of `size` numbers (of a range: its bounds); `string`, `atom`: position of the text; `variable`: its number;
+// `array`: position of the first element; `call`: position of the first argument, after an atom with the name.
 struct Term {
   Kind kind = Kind::none;
   std::uint32_t size = 0;
@@ -93,7 +94,7 @@ struct Solve {
   Position position;
 };
 
-// Text -> number, by open addressing.
+// Hash table of the terms of names, by open addressing.
 class Names {
  public:
   Names() : slots_(1024) {}
@@ -149,10 +150,11 @@ struct Document {
   void declare(std::string_view name, const Term& value, List annotations, Position position);
 };
 
-// Throws `Malformed`, with the expected item and its position, or `Abandoned` if the poll returns false.
+// Parses a model. Throws `Malformed`, with the expected item and its position, or `Abandoned` if the poll returns
+// false.
 Document parse_text(std::string_view text, const Poll& poll);
 
-// The name or the character at `at`, for a message.
+// Returns the name or the character at `at`, for a message.
 std::string token_at(std::string_view text, std::size_t at);
 
 }  // namespace elimina::cp::flatzinc

@@ -60,7 +60,7 @@ class Floats {
   const Quantity& quantity(std::size_t variable) const { return *quantities_[variable]; }
   // The sink's numbers of the variables that stand for floats without bounds.
   const std::vector<int>& free_variables() const { return free_variables_; }
-  // Value of a float in decimals, as many as its error allows.
+  // Returns the value of a float as text, with as many decimals as its error allows.
   std::string show(std::size_t variable, Value n) const;
 
  private:

@@ -26,23 +26,23 @@ class Instance {
            const std::optional<std::vector<std::size_t>>& assumed = std::nullopt);
 
   Goal goal() const { return document_.solve.goal; }
-  // Rules, restarts, the objective, and the variables that a search near a solution relaxes.
+  // Returns rules, restarts, the objective, and the variables that a search near a solution relaxes.
   Options options();
   // Value of the objective in a solution; if the objective is a float, in units of 10^-`objective_decimals`.
   Value objective(const Values& solution) const;
   int objective_decimals() const;
   // The first float variable, or null.
   const Variable* float_variable() const;
-  // Names of variables without bounds whose limits a complete search relied on: there may be solutions beyond them
-  // (better ones than `incumbent`, if there is one). No names: the search is a proof.
+  // Returns names of variables without bounds that may be beyond their default limits in a solution (a better one than
+  // `incumbent`, if there is one). If there are none, a complete search within the limits is a proof.
   std::vector<std::string> unproven_limits(const Values* incumbent) const;
-  // True if no variable without bounds may reach a better objective beyond its limits.
+  // True if no solution beyond the default limits of variables can be better than `bound`.
   bool is_proven_bound(Value bound) const { return beyond_limits(bound).empty(); }
   // True if every solution can be improved.
   bool is_unbounded() const;
-  // The sink's view of a variable, an integer or a Boolean of the document.
+  // Returns the sink's view of a variable, an integer or a Boolean of the document.
   View view(const Term& t, Position position, const char* what) const;
-  // A solution in FlatZinc's form, up to the line of dashes.
+  // Returns a solution in FlatZinc's form, up to the line of dashes.
   std::string show(const Values& solution) const;
 
   // Names of the Booleans that are assumed.
@@ -78,7 +78,7 @@ class Instance {
   std::string side(const Constraint& c) const;
   Argument argument(const Term& t, Position position, const char* what) const;
   Ends ends_of(const Term& range, Position position) const;
-  // The items of a record that this instance was posted to.
+  // Returns the items of a record that this instance was posted to.
   Statements recorded(Record& record) const;
   std::vector<std::string> beyond_limits(std::optional<Value> value) const;
   void add_note(const std::string& text);

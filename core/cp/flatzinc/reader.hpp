@@ -44,7 +44,7 @@ class Reader {
     }
   }
 
-  // The next character after white space; 0 at the end.
+  // Returns the next character after white space; 0 at the end.
   char peek() {
     skip();
     return at_ < end_ ? *at_ : '\0';
@@ -71,7 +71,7 @@ class Reader {
         here, "expected " + expected + ", found " + token_at(text_, static_cast<std::size_t>(at_ - text_.data())));
   }
 
-  // A number: a whole one as `integer`, otherwise `real`.
+  // Reads a number: a whole one as `integer`, any other as `real`.
   Term number() {
     skip();
     const char* begin = at_;
@@ -102,7 +102,7 @@ class Reader {
     if ((++items_ & kPatience) == 0 && poll_ && !poll_()) throw Abandoned{};
   }
 
-  // The term or list made of the terms that `read` pushes.
+  // Makes a term or a list of the terms that `read` pushes.
   template <class Make, class Read>
   auto gathered(Make make, Read read) {
     const std::size_t base = stack_.size();

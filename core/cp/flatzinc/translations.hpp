@@ -14,7 +14,7 @@ namespace elimina::cp::flatzinc {
 // First and last integer of a set argument that the file writes as a range.
 using Ends = std::pair<Value, Value>;
 
-// The integers of a range. Throws `Refused` if there are more than 2^24.
+// Returns the integers of a range. Throws `Refused` if there are more than 2^24.
 Argument listed(const Ends& range);
 
 // A constraint of the file, and the sink to post it to. Ranges among its arguments may have millions of values, so they
@@ -32,7 +32,7 @@ class Translation {
 
   void expect(std::size_t count) const;
   const Argument& list(std::size_t i) const;
-  // Ends of an argument that is a range of integers, or a set without gaps; none if it is another set.
+  // Returns the ends of an argument that is a range of integers, or a set without gaps; none if it is another set.
   std::optional<Ends> range(std::size_t i) const;
   View view(std::size_t i) const;
   Value value(std::size_t i) const;
@@ -41,7 +41,7 @@ class Translation {
   void post(const std::string& name, const std::vector<Argument>& arguments) const { sink_.post(name, arguments); }
   View boolean() const { return sink_.new_variable(0, 1); }
   View integer(Value lo, Value hi) const { return sink_.new_variable(lo, hi); }
-  // A Boolean that is 1 exactly if a constraint with a reified form holds.
+  // Makes a Boolean that is 1 exactly if a constraint with a reified form holds.
   View truth(const std::string& name, std::vector<Argument> arguments) const;
 
  private:
@@ -53,9 +53,9 @@ class Translation {
 
 using Translate = void (*)(const Translation&);
 
-// The translation of a name; nullptr if the name is not translated.
+// Returns the translation of a name; nullptr if the name is not translated.
 Translate translation_of(std::string_view name);
-// All translated names.
+// Returns all translated names.
 std::vector<std::string> translated_names();
 
 }  // namespace elimina::cp::flatzinc

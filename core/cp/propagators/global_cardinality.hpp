@@ -67,7 +67,7 @@ class GlobalCardinality final : public Propagator {
   Values min_counts_, max_counts_;      // limits of the count of each node
   std::vector<Word> rows_;              // domain of each variable, as nodes
   std::vector<int> assigned_;           // variable -> node or none
-  std::vector<std::size_t> positions_;  // position among the members of its node
+  std::vector<std::size_t> positions_;  // position of each variable among the members of its node
   std::vector<std::vector<int>> members_;
 
   std::vector<Word> leads_;  // for each node, the union of its members' rows

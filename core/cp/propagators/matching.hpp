@@ -7,8 +7,8 @@
 // components with changes. Neighbours are found a word at a time (van Kessel and Quimper, AAAI 2012).
 //
 // Most of a component stays together, so its core is gathered first: nodes that lead to free values or, without free
-// values, to a variable that leads to all others. A row is read only up to the first word that leads there. Only the
-// remaining nodes are searched.
+// values, to a variable that leads to all others. A row is read only up to the first word with a node of the core. Only
+// the remaining nodes are searched.
 #pragma once
 #include <memory>
 

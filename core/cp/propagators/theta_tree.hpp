@@ -21,7 +21,7 @@ class ThetaTree {
     nodes_.assign(2 * leaves_, Node{});
   }
 
-  // Puts a task into the set, or into the second set, or removes it from both.
+  // Put a task into the set or into the second set, or remove it from both.
   void insert(std::size_t position, Value start, Value duration) {
     set(position, {duration, duration, start + duration, start + duration, kNone, kNone});
   }
