@@ -237,16 +237,6 @@ def test_without_samples_trust_decides_between_contradictions():
     assert chosen.error > 0.05
 
 
-def test_an_error_that_a_bad_estimate_states_itself_is_no_doubt_about_a_good_one():
-    rng = np.random.default_rng(14)
-    exact = rng.uniform(0.2, 0.8, COUNT)
-    (good, _), (bad, distance) = near(rng, exact, 0.01), near(rng, exact, 0.2)
-    assert choose_estimate([others(good, 0.01, trust=2), others(bad, 1.2 * distance)], SIZES).error == pytest.approx(
-        0.01
-    )
-    assert choose_estimate([others(good, 0.01, trust=2), others(bad, 0.01)], SIZES).error > 0.1 * distance
-
-
 def test_equal_doubts_leave_the_choice_to_the_methods_own_figures():
     rng = np.random.default_rng(12)
     one, other = shares_of(rng.uniform(0, 1, COUNT)), shares_of(rng.uniform(0, 1, COUNT))

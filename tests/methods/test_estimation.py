@@ -61,7 +61,7 @@ def test_a_contradiction_is_part_of_the_error(monkeypatch: pytest.MonkeyPatch) -
     list(estimation.improve(time.monotonic() + 60))
     assert estimation.best is not None
     assert estimation.best.shares is trusted.shares
-    assert estimation.best.error == pytest.approx(DOUBT_SHARE * (distance - 0.05))
+    assert estimation.best.error == pytest.approx(DOUBT_SHARE * distance)
 
 
 def test_an_estimate_without_error_ends_all(monkeypatch: pytest.MonkeyPatch) -> None:

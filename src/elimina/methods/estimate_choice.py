@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from elimina.methods.sum_estimate import SampleFolds, SumEstimate, hellinger_distances
 
 DOUBT_SHARE = 0.25
-"""Share of the distance from another method's estimate that counts as error, if no samples decide. The distance that
-the other method's own error explains does not count."""
+"""Share of the distance from another method's estimate that counts as error, if no samples decide."""
 
 RELIABLE_TRUST = 3
 """Least trust in a method whose own error is usually within a factor of three of the true one."""
@@ -291,7 +290,7 @@ def _doubted(estimate: SumEstimate, others: Sequence[SumEstimate], sizes: NDArra
     for other in others:
         if other is not estimate and other.shares is not None:
             distance = float(hellinger_distances(estimate.shares, other.shares, sizes).mean())
-            error = max(error, DOUBT_SHARE * (distance - other.error))
+            error = max(error, DOUBT_SHARE * distance)
     return _with_error(estimate, error)
 
 
