@@ -31,7 +31,7 @@ void await_change(const std::atomic<T>& value, T old) {
   value.wait(old, std::memory_order_acquire);
 }
 
-// Threads that help one thread, as many as the system has. They live as long as that thread.
+// Threads that help one thread, as many as the system grants. They live as long as that thread.
 class Team {
  public:
   explicit Team(int threads) : threads_(threads) {

@@ -17,7 +17,8 @@ constexpr double kSmallWork = 4096;  // steps of less work have no tiles
 constexpr double kGivenWork = 64;    // the same for steps that run without a translation
 // Work before a poll: 0.5 to 10 ms, or 0.4 s if a virtual machine first has to get each page of memory.
 constexpr double kPollWork = 2e7;
-// Turns of less than half this time are doubled, because threads wait for each other at the end of each turn.
+// Intended time of a turn. Turns of less than half this time are doubled, because threads wait for each other at the
+// end of each turn.
 constexpr std::chrono::milliseconds kTurn{20};
 constexpr double kStopped = -1;
 
@@ -26,7 +27,7 @@ struct Choice {
   const char* name;
 };
 
-// Instruction sets of the processor, the best one first.
+// Finds the instruction sets of the processor, the best one first.
 std::vector<Choice> find_choices() {
   std::vector<Choice> choices;
 #if defined(ELIMINA_X86_DISPATCH)
@@ -58,7 +59,7 @@ bool has_near_cells(StepView step, i64 first) {
   return farthest <= std::numeric_limits<i32>::max();
 }
 
-// Number of combinations; a step without tables does not visit the values of its variable.
+// Returns the number of combinations; a step without tables does not visit the values of its variable.
 double step_work(StepView step) { return double(step.cells()) * (step[kTables] > 0 ? double(step[kDomain]) : 1.0); }
 
 // Calls `step`, which returns its work or kStopped, for each turn; calls `poll` in between. Returns false after a stop.

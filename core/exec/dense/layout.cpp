@@ -8,7 +8,7 @@ namespace {
 constexpr i64 kRowBytes = 32768;         // bytes of a row of running marginals
 constexpr i64 kTileBytes = 256 * 1024;   // bytes of an rhs tile
 constexpr i64 kPackedBytes = 24 * 1024;  // bytes of the packed rows of streamed tables
-constexpr i64 kShortestChunk = 128;      // cells; longer chunks are multiples of it
+constexpr i64 kShortestChunk = 128;      // smallest number of cells of a chunk; larger ones are multiples of it
 constexpr i64 kShortestPackedChunk = 64;
 constexpr i64 kShortestDot = 4;        // smallest number of values of the eliminated variable in a dot product
 constexpr i64 kCachedBytes = 8 << 20;  // larger outputs are written past the caches
@@ -85,7 +85,7 @@ bool TileLayout::dense_in_lo(i64 t) const {
   return true;
 }
 
-// Layout of each table with fast axes: contiguous, or offsets of its fast cells.
+// Finds the layout of each table with fast axes: contiguous, or offsets of its fast cells.
 void TileLayout::index_lo() {
   dense_.resize(tables_);
   if (i64(lo_.size()) < tables_) lo_.resize(tables_);
@@ -104,7 +104,7 @@ void TileLayout::index_lo() {
   }
 }
 
-// Offsets of the middle cells of each table, and of the output.
+// Lists the offsets of the middle cells of each table, and of the output.
 void TileLayout::index_mid() {
   const i64 first = step_[kOuterAxes], last = step_.lo_axis();
   mid_.resize((tables_ + 1) * mids_);

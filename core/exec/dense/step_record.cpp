@@ -46,7 +46,7 @@ i64 StepRecord::cells(i64 first, i64 last) const {
   return product;
 }
 
-// Kind of a table: 0 lhs, 1 rhs, 2 streamed.
+// Returns the kind of a table: 0 lhs, 1 rhs, 2 streamed.
 int StepRecord::group(i64 table) const {
   const auto begin = strides_.begin() + table * axes();
   const auto has = [&](i64 first, i64 last) {

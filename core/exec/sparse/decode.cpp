@@ -21,7 +21,7 @@ i64 Readable::find(const std::array<u64, kMostWords>& address) const {
 
 namespace {
 
-// `ring`: the semiring over the type of totals, which holds products of all tables' values.
+// Finds the first best value. `ring`: the semiring over the type of totals, which holds products of all tables' values.
 template <class V, class R>
 i64 best_value_in(const R& ring, i64 variable, i64 domain, std::span<const Readable> tables, const int* assignment) {
   using Address = std::array<u64, kMostWords>;

@@ -7,7 +7,7 @@
 namespace elimina::sparse {
 namespace {
 
-// Values of sparse tables have 4 or 8 bytes.
+// Calls a function with the semiring. Values of sparse tables have 4 or 8 bytes.
 template <class Use>
 auto with_ring(const Ring& ring, Use&& use) {
   return with_semiring<4>(ring, use);
