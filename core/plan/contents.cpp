@@ -79,7 +79,7 @@ class Walk {
   }
 
   i64 cells() const { return std::accumulate(shape_.begin() + 1, shape_.end(), i64{1}, times); }
-  // Distance from one value of the first variable to the next in a table.
+  // Returns the distance from one value of the first variable to the next in a table.
   i64 step(int side) const { return strides_[side][0]; }
   const std::vector<i32>& offsets(int side) const { return offsets_[side]; }
 
@@ -103,7 +103,7 @@ class Walk {
       for (i64 n = 0; n < inner_; ++n) sums[n] = first[offsets[n]] + other[other_places[n]];
   }
 
-  // Offsets in both tables at a random assignment of all variables but the first.
+  // Returns the offsets in both tables at a random assignment of all variables but the first.
   template <class Random>
   std::pair<i64, i64> sample(Random& random) const {
     i64 at[2] = {0, 0};
@@ -199,7 +199,7 @@ class ContentPartition {
     return mini_buckets;
   }
 
-  // Each table joins the table with the largest gain among those that contain its variables, if there is one.
+  // Joins each table with the table of the largest gain among those that contain its variables, if there is one.
   std::vector<Joined> contained(std::vector<Joined> single) const {
     std::ranges::stable_sort(single, std::greater(), [](const Joined& table) { return table.scope.size(); });
     std::vector<Joined> holders_and_rest;
@@ -273,8 +273,8 @@ class ContentPartition {
     if (is_stopped) throw Stopped{};
   }
 
-  // Gain of the joint message of two tables over the sum of their own messages: the mean over all assignments or, if
-  // there are many, over sampled ones.
+  // Returns the gain of the joint message of two tables over the sum of their own messages: the mean over all
+  // assignments or, if there are many, over sampled ones.
   double gain_of(const Joined& first, const Joined& other) const {
     const std::vector<int> scope = union_of(first.scope, other.scope);
     const Walk walk(sizes_, scope, first.scope, other.scope);

@@ -78,7 +78,8 @@ class Passes {
     std::sort(scope.begin(), scope.end(), [&](int a, int b) { return tree_.position[a] < tree_.position[b]; });
   }
 
-  // Marginals are numbered: first those of the requested variables, then those of the families.
+  // Returns the scope of a marginal. Marginals of the requested variables have the first numbers, those of the families
+  // the next ones.
   std::span<const int> scope_of_marginal(int number) const {
     const int variables = int(wanted_.size());
     return number < variables ? wanted_.subspan(std::size_t(number), 1) : (*families_)[number - variables];
@@ -89,7 +90,7 @@ class Passes {
     return first;
   }
 
-  // The downward pass, as far as marginals need it. A family is in the bucket of its first variable.
+  // Writes the downward pass, as far as marginals need it. A family is in the bucket of its first variable.
   void outward() {
     const std::vector<int> best = sites();
     const int variables = int(wanted_.size()), count = variables + int(families_->size());
@@ -116,8 +117,8 @@ class Passes {
     }
   }
 
-  // Node at whose separator each variable's marginal is read: the smallest separator with the variable; -1: its own
-  // bucket.
+  // Returns, for each variable, the node at whose separator the marginal is read: the smallest separator with the
+  // variable; -1: the variable's own bucket.
   std::vector<int> sites() const {
     std::vector<int> best(sizes_.size(), -1);
     std::vector<i64> fewest(sizes_.size(), 0);
@@ -260,7 +261,8 @@ class Passes {
         visit(variables_[word * 64 + std::size_t(std::countr_zero(bits))]);
   }
 
-  // The variable whose bucket has the fewest cells; of several, the one with the most values, then the earliest.
+  // Returns the variable whose bucket has the fewest cells; of several, the one with the most values, then the
+  // earliest.
   int cheapest() {
     if (gone_.size() == 1) return gone_.front();
     int best = -1;
@@ -275,7 +277,8 @@ class Passes {
     return best;
   }
 
-  // `with_parts`: tables with a scope inside the bucket's are joined with its tables.
+  // Eliminates a variable from the tables on the stack at `first` and above. `with_parts`: tables with a scope inside
+  // the bucket's are joined with its tables.
   void eliminate(std::size_t first, int variable, bool with_parts) {
     find_bucket(variable);
     bucket_[variable / 64] &= ~(u64{1} << (variable % 64));

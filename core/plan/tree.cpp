@@ -116,7 +116,8 @@ class Forest {
     join([&](int number, int other) { near_.items[end[number]++] = other; });
   }
 
-  // Nodes by distance from the root; afterwards, `towards` returns a node's neighbour on the path to the root.
+  // Returns the nodes by distance from the root; afterwards, `towards` returns a node's neighbour on the path to the
+  // root.
   const std::vector<int>& walk(int root) {
     ++walks_;
     reached_.assign(1, root);
@@ -135,7 +136,7 @@ class Forest {
   }
   int towards(int number) const { return towards_[number]; }
 
-  // The middle of a longest path.
+  // Returns the middle of a longest path.
   int middle(int start) {
     const int end = walk(start).back();
     std::vector<int> path{walk(end).back()};
