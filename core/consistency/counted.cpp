@@ -35,7 +35,7 @@ bool is_exchangeable(const Function& f, int p, bool is_opposite) {
   return true;
 }
 
-// A function of the number of literals that hold.
+// Returns a function of the number of literals that hold.
 Function function_of(const std::vector<Literal>& literals, std::vector<Cost> costs) {
   Function f;
   f.is_counted = true;
@@ -52,7 +52,7 @@ Function function_of(const std::vector<Literal>& literals, std::vector<Cost> cos
 
 bool is_at_most_one(const Function& f) { return f.is_counted && f.max_count <= 1; }
 
-// The only pair of values that a function of two two-valued variables forbids; nullopt for other functions.
+// Returns the only pair of values that a function of two two-valued variables forbids; nullopt for other functions.
 std::optional<std::pair<Literal, Literal>> forbidden_pair(const network::Function& f, const std::vector<int>& size) {
   if (f.arity() != 2 || size[f.scope[0]] != 2 || size[f.scope[1]] != 2) return std::nullopt;
   const auto is_forbidden = [](Cost cost) { return cost >= network::forbidden; };
@@ -61,7 +61,7 @@ std::optional<std::pair<Literal, Literal>> forbidden_pair(const network::Functio
   return std::pair{2 * f.scope[0] + static_cast<Literal>(cell / 2), 2 * f.scope[1] + static_cast<Literal>(cell % 2)};
 }
 
-// The pair of `forbidden_pair`; nullopt if another pair of values has a cost.
+// Returns the pair of `forbidden_pair`; nullopt if another pair of values has a cost.
 std::optional<std::pair<Literal, Literal>> only_pair(const network::Function& f, const std::vector<int>& size) {
   return std::count(f.cost.begin(), f.cost.end(), 0) == 3 ? forbidden_pair(f, size) : std::nullopt;
 }
@@ -93,7 +93,7 @@ class Cover {
         if (a != b) is_covered_[a][index_of(a, b)] = 1;
   }
 
-  // A clique with this pair; only the pair once the limit on steps is reached.
+  // Returns a clique with this pair; only the pair once the limit on steps is reached.
   std::vector<Literal> grow(Literal a, Literal b) {
     std::vector<Literal> clique{a, b}, candidates;
     if (steps_ >= most_choices) return clique;

@@ -59,7 +59,8 @@ Propagator::View Propagator::view(const Function& f, int p, int q) const {
   return result;
 }
 
-// Number of other free positions, and one of them (any other position if none is free).
+// Returns the number of free positions other than `except`, and sets `other` to one of them (to any other position if
+// none is free).
 int Propagator::free_positions(const Function& f, int except, int* other) const {
   *other = except == 0 ? 1 : 0;
   if (f.arity() == 2) return state_.is_free(f.scope[*other]);
@@ -234,8 +235,8 @@ bool Propagator::gather_first(int number, int except) {
   return target < 0 || target == except || gather({number, target});
 }
 
-// If each value of a variable would cost something, directly or through its neighbours, this cost is shifted to the
-// variable. Returns false after a conflict.
+// Shifts costs to a variable if each of its values would cost something, directly or through its neighbours. Returns
+// false after a conflict.
 bool Propagator::exist(Var v) {
   if (!state_.is_free(v)) return true;
   if (state_.has(v, support_[v]) && is_supported(v, support_[v])) return true;
@@ -261,8 +262,8 @@ bool Propagator::is_supported(Var v, int x) {
   return total <= slack_;
 }
 
-// Least cost of a function in which the occurrence's variable has the value x. The unary costs of the function's other
-// variables are added, unless an earlier function of the variable adds them.
+// Returns the least cost of a function in which the occurrence's variable has the value x. The unary costs of the
+// function's other variables are added, unless an earlier function of the variable adds them.
 Cost Propagator::least(const Occurrence& occurrence, int x) {
   const Function& f = function(occurrence.function);
   int q;
@@ -276,8 +277,8 @@ Cost Propagator::least(const Occurrence& occurrence, int x) {
                occurrence.fresh >> q & 1 ? state_.unary(t.other) : nothing_.data());
 }
 
-// Least cost in a value's row plus `added`. The position of the last minimum is tried first, because it often has the
-// minimum again.
+// Returns the least cost in a value's row plus `added`. The position of the last minimum is tried first, because it
+// often has the minimum again.
 Cost Propagator::least(const View& t, std::size_t cell, int x, const Cost* added) {
   const Cost row = t.row(x);
   int& hint = hint_[cell];
@@ -304,7 +305,7 @@ void Propagator::lay(const View& t, const Cost* added) {
   for (const int y : state_.values(t.other)) along_[y] = added[y] - t.other_shift[y];
 }
 
-// Least cost in a whole row plus the costs from `lay`; at least 0.
+// Returns the least cost in a whole row plus the costs from `lay`; at least 0.
 Cost Propagator::least_of_row(const View& t, int& hint, int x) {
   const int size = network_.size[t.other];
   const Cost* row = t.table + x * t.major;
@@ -315,8 +316,8 @@ Cost Propagator::least_of_row(const View& t, int& hint, int x) {
   return std::max<Cost>(0, low + row_cost);
 }
 
-// Least cost of a function with each value of the variable, as amounts to be shifted; values that cost too much are
-// removed.
+// Finds the least cost of a function with each value of the variable, as amounts to be shifted; values that cost too
+// much are removed.
 Propagator::Found Propagator::find(const Occurrence& occurrence, bool with_unary) {
   const Function& f = function(occurrence.function);
   const Var v = f.scope[occurrence.position];

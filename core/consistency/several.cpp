@@ -49,7 +49,7 @@ void Propagator::give_back(const Function& f, int k) {
   }
 }
 
-// Least cost of a function with each of the values, plus the unary costs of the variables at the positions in
+// Finds the least cost of a function with each of the values, plus the unary costs of the variables at the positions in
 // `with_unary`.
 void Propagator::marginal(const Function& f, int p, std::span<const int> values, std::uint64_t with_unary) {
   if (f.is_counted) return marginal_of_count(f, p, values, with_unary);
@@ -105,8 +105,8 @@ void Propagator::marginal_of_count(const Function& f, int p, std::span<const int
     marginal_[i] = tally_.least(index, f.counts(p, values[i])) - state_.shift(f, p)[values[i]];
 }
 
-// Costs of a counted function with unary costs of some variables. The variable at one position is left open, because it
-// may have just lost all values but one.
+// Tallies the costs of a counted function and the unary costs of some variables. The variable at `position` counts as
+// free, because it may have just lost all values but one.
 void Propagator::load(const Function& f, int position, std::uint64_t with_unary) {
   tally_.start(f);
   open_.clear();

@@ -8,8 +8,8 @@ namespace elimina::filter {
 
 namespace {
 
-// Largest excess of b's cost over a's cost in a function; forbidden if only b is forbidden with some values of the
-// others.
+// Returns the largest excess of b's cost over a's cost in a function; forbidden if only b is forbidden with some values
+// of the others.
 Cost worst(const Function& f, std::size_t stride, int size, int a, int b) {
   const auto& cost = f.cost;
   const std::size_t block = stride * size;
@@ -26,7 +26,7 @@ Cost worst(const Function& f, std::size_t stride, int size, int a, int b) {
   return largest;
 }
 
-// The value with the least mean cost in the functions.
+// Returns the value with the least mean cost in the functions.
 int cheapest(const Network& network, const std::vector<Occurrence>& occurrences, int size) {
   std::vector<double> mean(size, 0);
   for (const Occurrence& occurrence : occurrences) {

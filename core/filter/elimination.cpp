@@ -36,7 +36,7 @@ struct Rows {
   }
 };
 
-// Rows for all values of a variable or, without a variable, one empty row; all at cost 0.
+// Returns rows for all values of a variable or, without a variable, one empty row; all at cost 0.
 Rows free_rows(Scope order, int rows) {
   Rows out{std::move(order),
            {sparse::Buffer(rows * i64{sizeof(Key)}), sparse::Buffer(rows * i64{sizeof(Value)}), rows}};
@@ -45,7 +45,7 @@ Rows free_rows(Scope order, int rows) {
   return out;
 }
 
-// The cell of a dense table at a key: see `TermWord`.
+// Returns the cell of a dense table at a key: see `TermWord`.
 std::size_t cell_at(Key key, const i64* terms, i64 count) {
   std::size_t cell = 0;
   for (; count > 0; --count, terms += sparse::kTermWords)
@@ -129,7 +129,7 @@ class Elimination {
     message_[b] = std::move(message);
   }
 
-  // The table that adds the fewest bits to the scope; of several, the largest.
+  // Returns the table that adds the fewest bits to the scope; of several, the largest.
   int next_child(const Scope& scope) const {
     int best = -1;
     std::pair<int, std::size_t> least{};
@@ -144,7 +144,7 @@ class Elimination {
     return best;
   }
 
-  // The variable that covers most of the factors' and bounds' variables; the bucket's own variable comes last.
+  // Returns the variable that covers most of the factors' and bounds' variables; the bucket's own variable comes last.
   Var next_variable(const Scope& scope, int b) const {
     Var best = b;
     int best_score = -1;
@@ -162,8 +162,8 @@ class Elimination {
     return best;
   }
 
-  // Shared variables are the most significant ones, then variables of the larger table only; in each part the order is
-  // that of the larger table.
+  // Joins two tables. Shared variables are the most significant ones, then variables of the larger table only; in each
+  // part the order is that of the larger table.
   Rows joined(const Rows& first, const Rows& other, int b) {
     const bool swaps = other.count() > first.count();
     const Rows &left = swaps ? other : first, &right = swaps ? first : other;
@@ -198,7 +198,8 @@ class Elimination {
     return out_.made <= filter_.most_made && filter_.goes_on();
   }
 
-  // The sorted table with another order of variables, which may include new ones; `kept` holds the required memory.
+  // Returns the sorted table with another order of variables, which may include new ones; `kept` holds the required
+  // memory.
   sparse::Table arranged(const Rows& rows, const Scope& order, sparse::Made& kept) const {
     if (order == rows.order) return rows.table();
     std::vector<i64> segments;
@@ -234,7 +235,8 @@ class Elimination {
     return moves;
   }
 
-  // Tables of a stage over a part of the cluster: factors that are complete now, and bounds on the rest.
+  // Returns the words of a stage over a part of the cluster, with these tables: factors that are complete now, and
+  // bounds on the rest.
   std::vector<i64> prepare(const Scope& order, std::size_t rows, int b) {
     Scope scope = order;
     std::sort(scope.begin(), scope.end());
@@ -261,7 +263,7 @@ class Elimination {
     return words;
   }
 
-  // A table's words of a stage: see `Stage` in elimina/rows.hpp.
+  // Appends a table's words of a stage: see `Stage` in elimina/rows.hpp.
   void append(std::vector<i64>& words, TablePtr table, const Scope& order) {
     const std::vector<Move> terms = moves(order, table->scope);
     words.insert(words.end(), {reinterpret_cast<i64>(table->value.data()), std::ssize(terms)});
@@ -279,7 +281,7 @@ class Elimination {
     return tables;
   }
 
-  // Least costs of a message over a part of its scope.
+  // Returns the least costs of a message over a part of its scope.
   TablePtr shadow(int child, const Scope& scope) {
     const Rows& rows = message_[child];
     Scope onto = meet(tree_.nodes[child].separator, scope);

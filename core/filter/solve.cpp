@@ -355,7 +355,7 @@ class Solver {
     return total;
   }
 
-  // Mean cost of each value of each variable in the functions.
+  // Returns the mean cost of each value of each variable in the functions.
   static std::vector<std::vector<double>> weights(const Network& network, double cap) {
     std::vector<std::vector<double>> out;
     for (int s : network.size) out.emplace_back(s, 0.0);

@@ -26,7 +26,7 @@ std::size_t cells_of(const std::vector<int>& size, const std::vector<Var>& scope
   return cells;
 }
 
-// Strides of a function along a scope; 0 for variables that it lacks.
+// Returns the strides of a function along a scope; 0 for variables that the function lacks.
 std::vector<std::size_t> strides(const Function& f, const std::vector<Var>& scope) {
   std::vector<std::size_t> strides(scope.size(), 0);
   for (std::size_t k = 0; k < scope.size(); ++k)
@@ -74,7 +74,7 @@ class Reduction::Work {
     }
   }
 
-  // The remaining variables, and their network.
+  // Lists the remaining variables, and returns their network.
   Network rest(std::vector<Var>& kept) {
     std::vector<Var> number(network_.size.size(), -1);
     Network result{{}, {}, network_.constant, network_.upper};
@@ -137,7 +137,7 @@ class Reduction::Work {
     return std::nullopt;
   }
 
-  // The value of v for each value of u, -1 if none is allowed; empty if several values are allowed for one u.
+  // Returns the value of v for each value of u, -1 if none is allowed; empty if several values are allowed for one u.
   std::vector<int> determined(const Function& f, Var v, Var u) const {
     const auto stride = strides(f, {v, u});
     std::vector<int> value(static_cast<std::size_t>(network_.size[u]), -1);
@@ -160,7 +160,7 @@ class Reduction::Work {
     return true;
   }
 
-  // The scope with u in the place of v; without v if u is -1 or already in the scope.
+  // Returns the scope with u in the place of v; without v if u is -1 or already in the scope.
   static std::vector<Var> replaced(const std::vector<Var>& scope, Var v, Var u) {
     std::vector<Var> result;
     const bool is_there = u < 0 || std::find(scope.begin(), scope.end(), u) != scope.end();
@@ -230,7 +230,8 @@ class Reduction::Work {
     return step;
   }
 
-  // Neighbours of a variable, ascending; the list ends early, unsorted, once it is longer than `most_neighbours`.
+  // Returns the neighbours of a variable, ascending; the list ends early, unsorted, once it is longer than
+  // `most_neighbours`.
   std::vector<Var> neighbours(Var v) {
     std::vector<Var> result;
     for (const int i : functions(v)) {
@@ -242,7 +243,8 @@ class Reduction::Work {
     return result;
   }
 
-  // Functions of a variable and at least one other. Each call drops removed functions from the front of the list.
+  // Returns the functions of a variable and at least one other. Each call drops removed functions from the front of the
+  // list.
   const std::vector<int>& functions(Var v) {
     auto& list = touching_[v];
     // Only the front of a long list is read, so the rest may keep removed functions.
@@ -330,7 +332,7 @@ class Reduction::Work {
     waiting_.push_back(v);
   }
 
-  // Number of a function with this scope; -1: none.
+  // Returns the number of a function with this scope; -1: none.
   int same(const std::vector<Var>& scope) {
     const Var fewest = *std::min_element(scope.begin(), scope.end(),
                                          [&](Var a, Var b) { return touching_[a].size() < touching_[b].size(); });

@@ -17,8 +17,8 @@ class Exact {
       for (Vertex u : graph.neighbours[v]) adjacent_[v] |= Set{1} << u;
   }
 
-  // Number of cells of v's message if the vertices `gone` are eliminated before it: the product of the sizes of all
-  // remaining vertices to which a path from v leads through `gone`.
+  // Returns the number of cells of v's message if the vertices `gone` are eliminated before it: the product of the
+  // sizes of all remaining vertices to which a path from v leads through `gone`.
   double message(Vertex v, Set gone) const {
     Set reached = adjacent_[v], open = reached & gone;
     while (open) {
@@ -33,8 +33,8 @@ class Exact {
     return cells;
   }
 
-  // Least cost of eliminating all vertices: the cost of a set follows from smaller sets by the vertex that is
-  // eliminated last. `extend(cost, cells, vertex)`: cost after this vertex is eliminated, too, with a message of
+  // Returns the least cost of eliminating all vertices: the cost of a set follows from smaller sets by the vertex that
+  // is eliminated last. `extend(cost, cells, vertex)`: cost after this vertex is eliminated, too, with a message of
   // `cells` cells.
   double solve(const std::function<double(double, double, Vertex)>& extend) {
     const Vertex count = graph_.count();

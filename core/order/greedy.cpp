@@ -173,8 +173,8 @@ class GreedyRun {
     queue_.push({key, tie, v});
   }
 
-  // Vertices of a large graph with equal keys are eliminated in blocks of 4,096 consecutive numbers, at random within a
-  // block.
+  // Draws the tie-breaker of a vertex: vertices of a large graph with equal keys are eliminated in blocks of 4,096
+  // consecutive numbers, at random within a block.
   std::uint32_t random_tie(Vertex v) {
     constexpr int bits = 14;
     const auto drawn = static_cast<std::uint32_t>(random_.next() >> 32);
@@ -185,7 +185,7 @@ class GreedyRun {
     return rest_.gone(entry.vertex) || newest_[entry.vertex] != std::pair(entry.key, entry.tie);
   }
 
-  // The last vertex in a breadth-first search from a random one.
+  // Returns the last vertex in a breadth-first search from a random one.
   Vertex far_end() {
     Vertex v = random_.below(static_cast<Vertex>(score_.size()));
     while (rest_.gone(v)) v = (v + 1) % static_cast<Vertex>(score_.size());
@@ -244,8 +244,8 @@ class GreedyRun {
     first_gained_[v] = static_cast<std::uint32_t>(gained_.size() - 1);
   }
 
-  // Missing pairs of a new neighbour and another neighbour of a vertex. New neighbours are joined to each other, so no
-  // pair counts twice.
+  // Counts the missing pairs of a new neighbour and another neighbour of a vertex. New neighbours are joined to each
+  // other, so no pair counts twice.
   double missed_with_gained(Vertex v) {
     common_.clear();
     for (std::uint32_t i = std::exchange(first_gained_[v], none); i != none; i = gained_[i].next)
@@ -253,8 +253,9 @@ class GreedyRun {
     return common_.empty() ? 0 : rest_.missing_around(v, common_, rule_ == Rule::weighted_min_fill);
   }
 
-  // Common neighbours of both ends of a new edge lose a missing pair. The eliminated vertex's neighbours draw random
-  // tie-breakers here and again in `step`: the order of a seed depends on both draws. Returns false on a stop request.
+  // Subtracts a missing pair from the common neighbours of both ends of each new edge. The eliminated vertex's
+  // neighbours draw random tie-breakers here and again in `step`: the order of a seed depends on both draws. Returns
+  // false on a stop request.
   bool credit_common_neighbours(Vertex v, const Clock& clock) {
     constexpr std::size_t between_looks = 1024;  // edges between checks for a stop request: some milliseconds
     ++stamp_;

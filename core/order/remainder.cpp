@@ -10,7 +10,7 @@
 namespace elimina::order {
 namespace {
 
-// Number of bits of one set that are not in another.
+// Counts the bits of one set that are not in another.
 ELIMINA_VERSIONS std::uint64_t bits_outside(const std::uint64_t* first, const std::uint64_t* other, std::size_t words) {
   std::uint64_t count = 0;
   for (std::size_t w = 0; w < words; ++w) count += static_cast<std::uint64_t>(std::popcount(first[w] & ~other[w]));

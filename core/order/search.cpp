@@ -30,7 +30,7 @@ constexpr int most_threads = 8;
 constexpr std::size_t most_ahead = 4;  // largest number for each thread of annealings ahead of their rounds
 constexpr auto between_looks = std::chrono::milliseconds(20);
 
-// Term i, counted from 1, of the sequence 1 1 2 1 1 2 4 ... (Luby, Sinclair, Zuckerman, 1993).
+// Returns term i, counted from 1, of the sequence 1 1 2 1 1 2 4 ... (Luby, Sinclair, Zuckerman, 1993).
 std::int64_t luby(std::int64_t i) {
   for (std::int64_t k = 1;; ++k) {
     const std::int64_t full = (std::int64_t{1} << k) - 1;
@@ -108,7 +108,7 @@ class ComponentSearch {
   }
 
   std::int64_t turn_of(std::int64_t round) const { return phase_of(round).turn; }
-  // Fraction of an annealing's full length.
+  // Returns the length of an annealing, as a fraction of its full length.
   double share_of(std::int64_t round) const {
     return std::min(1.0, std::exp2(static_cast<double>(turn_of(round) - short_turns)));
   }
@@ -212,8 +212,8 @@ class ComponentSearch {
     return {std::move(order), cost_of(graph_, tree)};
   }
 
-  // An order made from an elite order replaces that one if the new order is better; a fresh order takes a free place,
-  // or replaces the worst elite order if the fresh one is better.
+  // Keeps an order among the elite orders. An order made from an elite order replaces that one if the new order is
+  // better; a fresh order takes a free place, or replaces the worst elite order if the fresh one is better.
   void keep(std::size_t slot, Candidate candidate_order) {
     const auto ahead = [&](const Candidate& a, const Candidate& b) { return better(a.cost, b.cost, options_.limit); };
     if (slot == elite_size && elite_.size() == elite_size)
@@ -289,7 +289,7 @@ class Search::Work {
     return order;
   }
 
-  // Estimated time of a run, which limits the search; infinity: no such limit.
+  // Returns the estimated time of a run, which limits the search; infinity: no such limit.
   double run_seconds(const Cost& cost) const {
     return options_.patience > 0 ? options_.patience * std::exp2(cost.total) : unbounded;
   }
@@ -307,7 +307,7 @@ class Search::Work {
     return order;
   }
 
-  // The next round goes to the component with the largest work over its number of rounds so far.
+  // Gives each round to the component with the largest work over its number of rounds so far.
   void improve_parts(Clock& clock) {
     double least = unbounded, improved = 0;
     for (auto& component : components_) component.solve(search_share / 2 * run_seconds(component.cost()), clock);

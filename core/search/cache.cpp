@@ -13,7 +13,7 @@ namespace {
 
 using Word = Cache::Word;
 
-// The last word of an entry: number of nodes (0: free), a solved flag, and the best value.
+// Returns the last word of an entry: number of nodes (0: free), a solved flag, and the best value.
 Word status_word(std::uint64_t nodes, bool solved, int best) {
   return std::clamp<std::uint64_t>(nodes, 1, 0x7fffffff) << 33 | Word(solved) << 32 |
          Word(static_cast<std::uint32_t>(best));

@@ -47,8 +47,8 @@ class Run {
   }
 
  private:
-  // Iterations of depth-first search with rising limits on the root, until a solution below the limit is optimal, or no
-  // solution is better than the incumbent.
+  // Runs iterations of depth-first search with rising limits on the root, until a solution below the limit is optimal,
+  // or no solution is better than the incumbent.
   void descend(int number) {
     const Inside inside(*this);
     Diver diver(problem_, cache_, options_.seed + static_cast<std::uint64_t>(number));
@@ -80,12 +80,12 @@ class Run {
     hits_ += searcher.hits();
   }
 
-  // Number of nodes until the next look at the other threads, at most the remaining nodes.
+  // Returns the number of nodes until the next look at the other threads, at most the remaining nodes.
   std::uint64_t turn(std::uint64_t quantum) const {
     return std::min(quantum, options_.nodes - std::min<std::uint64_t>(options_.nodes, nodes_));
   }
 
-  // `dived`: seconds of the thread's dives so far.
+  // Makes the dives that are due. `dived`: seconds of the thread's dives so far.
   void improve(Diver& diver, std::uint64_t nodes, double& dived) {
     while (diver.is_due(nodes) && !stop_ && lower_ < limit(upper_)) {
       const double begun = since_start();
@@ -116,7 +116,7 @@ class Run {
     Run& run_;
   };
 
-  // The cache grows when no thread uses it; waiting threads continue right after.
+  // Lets a crowded cache grow once no thread uses it; waiting threads continue right after.
   void make_room() {
     if (!cache_.crowded()) return;
     std::unique_lock lock(growing_);
@@ -161,7 +161,7 @@ class Run {
     nodes_before_ = nodes_;
   }
 
-  // Only solutions below this cost count.
+  // Returns the cost below which solutions count.
   double limit(double upper) const {
     if (upper == infinite || problem_.integral) return upper;
     return upper - tolerance * std::max(1.0, std::abs(upper));

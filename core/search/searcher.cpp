@@ -102,7 +102,7 @@ bool Searcher::is_shared(Var v) const {
   return busy_ && !problem_.children[v].empty() && load_[v].nodes >= least_shared * load_[v].times;
 }
 
-// The value with the least bound among those below the target that the fewest threads search.
+// Returns the value with the least bound among those below the target that the fewest threads search.
 int Searcher::pick(Var v, double target) {
   const double* bounds = bound(v);
   Node& node = node_[v];
@@ -200,7 +200,7 @@ double Searcher::least_bound(Var v, double of_chosen) const {
   return std::max(node_[v].lower, least);
 }
 
-// Bound on the parent's OR node, given a bound on one of the parent's children.
+// Returns a bound on the parent's OR node, given a bound on one of the parent's children.
 double Searcher::raised(Var v, double of_child) const {
   const Var above = problem_.parent[v];
   const double sum = sum_of_children(above) - node_[v].lower + std::max(node_[v].lower, of_child);
