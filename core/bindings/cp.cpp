@@ -129,7 +129,7 @@ std::vector<Hint> hints_of(Model& model, const HintsOfSearch& given) {
   return result;
 }
 
-// Options of a search, for which the model is closed.
+// Returns the options of a search, for which the model is closed.
 Options options_of(Model& model, const std::vector<RuleOfSearch>& rules, const std::optional<Numbers>& minimise,
                    const std::optional<RestartsOfSearch>& restarts, const std::optional<RelaxationOfSearch>& relax,
                    bool free, std::uint64_t seed, double seconds, double nodes, double failures) {

@@ -52,7 +52,7 @@ void make_planner(CasePlanner* to, Words<const i64> sizes, Words<const i64> star
                         last});
 }
 
-// Work and number of steps of a plan; None if no plan fits.
+// Returns the work and the number of steps of a plan; None if no plan fits.
 std::optional<std::pair<double, i64>> measure(CasePlanner& planner, Words<const int> values) {
   const CaseProgram* program = planner.plan(values.data());
   if (!program) return std::nullopt;
@@ -82,7 +82,7 @@ void make_network(CaseNetwork* to, const TableList& tables, const std::string& s
   new (to) CaseNetwork(tables.tables, sense_of(sense), rule_of(rule), std::move(sizes), cells, work, posteriors);
 }
 
-// Posteriors as an array, the natural logarithm of the sum, the sum, and figures of the run.
+// Returns the posteriors as an array, the natural logarithm of the sum, the sum, and figures of the run.
 nb::object answer_case(CaseNetwork& network, nb::dict evidence) {
   std::vector<int> values(network.sizes().size(), -1);
   for (const auto& [variable, value] : evidence) values.at(nb::cast<std::size_t>(variable)) = nb::cast<int>(value);
@@ -252,7 +252,8 @@ Array<bool> normalise_columns(Words<const double> zone, Rows<const i64> tables, 
                      nb::capsule(kept, [](void* data) noexcept { delete[] static_cast<bool*>(data); }));
 }
 
-// Maximum of 1 and the first numbers of the pairs, and minimum of 1 and the second ones; NaN if any is NaN.
+// Returns the maximum of 1 and the first numbers of the pairs, and the minimum of 1 and the second ones; NaN if any is
+// NaN.
 nb::tuple widest_range(Rows<const double> ranges) {
   if (ranges.shape(1) != 2) throw nb::value_error("a range has two ends");
   double largest = 1, least = 1;

@@ -139,7 +139,7 @@ class FlatZinc {
   bool searched_ = false;
 };
 
-// A row of variable (-1: a constant), scale and offset for each view.
+// Returns a row of variable (-1: a constant), scale and offset for each view.
 Array<std::int64_t, 2> rows_of(const Argument& views) {
   Values rows;
   for (const View x : views) rows.insert(rows.end(), {x.var, x.scale, x.offset});

@@ -35,7 +35,7 @@ struct Described {
   void* data;
 };
 
-// The name of an attribute, made once.
+// Returns the name of an attribute as a Python string, made once.
 nb::handle name_of(const char* name) {
   PyObject* interned = PyUnicode_InternFromString(name);
   if (!interned) throw nb::python_error();
@@ -154,8 +154,8 @@ nb::list ends(const TableList& self, const std::string& sense) {
   return pairs;
 }
 
-// Kind of each table: 0 if it allows nothing, 1 for integers, 2 for floats; and its smallest and largest allowed
-// number.
+// Returns the kind of each table: 0 if it allows nothing, 1 for integers, 2 for floats; and its smallest and largest
+// allowed number.
 nb::tuple all_ends(const TableList& self, const std::string& sense) {
   const auto count = std::size_t(self.tables.size());
   std::vector<std::uint8_t> kinds(count);
@@ -298,7 +298,7 @@ Number number_of(const Arena& arena) {
   throw nb::type_error("no arena has this dtype");
 }
 
-// All tables as one factor, its last variable fastest.
+// Encodes all tables as one factor, its last variable fastest.
 void join(const TableList& self, const std::string& sense, const std::string& rule, i64 limit,
           const std::vector<int>& scope, const std::vector<i64>& sizes, Arena arena, i64 block) {
   std::vector<int> members(self.tables.size());

@@ -108,7 +108,7 @@ bool CasePasses::append(const plan::Steps& steps, i64 number, CaseProgram& progr
   return true;
 }
 
-// The output's axes, slow to fast, in the order of the largest table, which is then read in its own order.
+// Lists the output's axes, slow to fast, in the order of the largest table, which is then read in its own order.
 void CasePasses::arrange(const plan::Steps& steps, std::span<const int> scope, std::span<const plan::Read> reads) {
   sequence_.assign(scope.begin(), scope.end());
   for (const int axis : scope) along_[axis] = std::numeric_limits<i64>::max();
@@ -128,7 +128,7 @@ void CasePasses::arrange(const plan::Steps& steps, std::span<const int> scope, s
   }
 }
 
-// Position of the first fast axis: the last axes are fast as long as they have at most kFastCells cells.
+// Returns the position of the first fast axis: the last axes are fast as long as they have at most kFastCells cells.
 i64 CasePasses::first_lo() const {
   i64 first = i64(sequence_.size());
   for (i64 cells = 1; first > 0 && cells * sizes_[sequence_[first - 1]] <= kFastCells; --first)

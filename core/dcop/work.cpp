@@ -7,7 +7,7 @@
 namespace elimina::dcop {
 namespace {
 
-// Number of different scopes; `sorted` is overwritten.
+// Returns the number of different scopes; `sorted` is overwritten.
 int different(const plan::Lists& scopes, std::span<const int> factors, std::vector<int>& sorted) {
   if (factors.size() < 2) return int(factors.size());
   sorted.assign(factors.begin(), factors.end());
@@ -17,7 +17,8 @@ int different(const plan::Lists& scopes, std::span<const int> factors, std::vect
   return int(std::unique(sorted.begin(), sorted.end(), same) - sorted.begin());
 }
 
-// The narrowest type for sums of this many tables with costs up to `spread` in total; nullopt: none is wide enough.
+// Returns the narrowest type for sums of this many tables with costs up to `spread` in total; nullopt: none is wide
+// enough.
 std::optional<int> type_of(const Rules& rules, i64 tables, i64 spread) {
   const i64 operands = std::max<i64>(2, std::min(tables, rules.tables));
   for (std::size_t type = 0; type < rules.types.size(); ++type)

@@ -67,7 +67,7 @@ ELIMINA_INLINE void read_rows(const double* const* rows, i64 states, const Act& 
         Vector{rows[4][j], rows[5][j], rows[6][j], rows[7][j]});
 }
 
-// y[j] = sum of x[i] * matrix[i][j]. One sequence: a panel's columns are the lanes of vectors.
+// Sets y[j] to the sum of x[i] * matrix[i][j]. One sequence: a panel's columns are the lanes of vectors.
 ELIMINA_FUSED_VERSIONS void multiply_one(const double* panels, i64 states, i64 padded, const double* x, double* y) {
   for (i64 first = 0; first < padded; first += Panels::kColumns) {
     const double* cells = panels + first * states;
@@ -92,7 +92,7 @@ ELIMINA_FUSED_VERSIONS void multiply_one(const double* panels, i64 states, i64 p
   }
 }
 
-// The same sums for eight sequences, which are the lanes of two vectors.
+// Computes the same sums for eight sequences, which are the lanes of two vectors.
 ELIMINA_FUSED_VERSIONS void multiply_all(const double* panels, i64 states, const double* x, double* y) {
   for (i64 first = 0; first < states; first += 4) {
     const double* cells = panels + first / Panels::kColumns * Panels::kColumns * states + first % Panels::kColumns;
@@ -114,7 +114,7 @@ ELIMINA_FUSED_VERSIONS void multiply_all(const double* panels, i64 states, const
   }
 }
 
-// y[j] = max of x[i] + matrix[i][j].
+// Sets y[j] to the largest x[i] + matrix[i][j].
 ELIMINA_VERSIONS void maximise_one(const double* panels, i64 states, i64 padded, const double* x, double* y) {
   for (i64 first = 0; first < padded; first += Panels::kColumns) {
     const double* cells = panels + first * states;
@@ -155,7 +155,7 @@ ELIMINA_VERSIONS void maximise_all(const double* panels, i64 states, const doubl
   }
 }
 
-// y[j] = y[j] * row[j] for each lane; `totals` gets the sums.
+// Multiplies y[j] by row[j] for each lane, and sets `totals` to the sums.
 ELIMINA_FUSED_VERSIONS void weight_all(const double* const* rows, i64 states, double* y, double* totals) {
   Vector low_total{}, high_total{};
   read_rows(rows, states, [&](i64 j, const Vector& low, const Vector& high) {
@@ -166,7 +166,7 @@ ELIMINA_FUSED_VERSIONS void weight_all(const double* const* rows, i64 states, do
   at(totals) = low_total, at(totals + kWidth) = high_total;
 }
 
-// y[j] = y[j] + row[j] for each lane.
+// Adds row[j] to y[j] for each lane.
 ELIMINA_VERSIONS void add_all(const double* const* rows, i64 states, double* y) {
   read_rows(rows, states, [&](i64 j, const Vector& low, const Vector& high) {
     double* to = y + j * kMaxLanes;
@@ -189,7 +189,7 @@ ELIMINA_VERSIONS void write_rows(const double* y, i64 states, double* const* row
     for (int lane = 0; lane < kMaxLanes; ++lane) rows[lane][j] = y[j * kMaxLanes + lane];
 }
 
-// z[j] = row[j] * x[j] for each lane; `totals` gets the sums.
+// Sets z[j] to row[j] * x[j] for each lane, and `totals` to the sums.
 ELIMINA_FUSED_VERSIONS void product_all(const double* const* rows, i64 states, const double* x, double* z,
                                         double* totals) {
   Vector low_total{}, high_total{};
@@ -200,20 +200,20 @@ ELIMINA_FUSED_VERSIONS void product_all(const double* const* rows, i64 states, c
   at(totals) = low_total, at(totals + kWidth) = high_total;
 }
 
-// `totals` gets the sums of y[j] for each lane.
+// Sets `totals` to the sums of y[j] for each lane.
 ELIMINA_VERSIONS void sum_all(const double* y, i64 states, double* totals) {
   Vector low{}, high{};
   for (i64 j = 0; j < states; ++j) low += at(y + j * kMaxLanes), high += at(y + j * kMaxLanes + kWidth);
   at(totals) = low, at(totals + kWidth) = high;
 }
 
-// y[j] = y[j] * factor for each lane.
+// Multiplies y[j] by the factor of each lane.
 ELIMINA_VERSIONS void multiply_by_all(const double* factors, i64 states, double* y) {
   const Vector low = at(factors), high = at(factors + kWidth);
   for (i64 j = 0; j < states; ++j) at(y + j * kMaxLanes) *= low, at(y + j * kMaxLanes + kWidth) *= high;
 }
 
-// The largest sum of message and move for each lane, and the first state with it; each lane has a row of moves.
+// Finds the largest sum of message and move for each lane, and the first state with it; each lane has a row of moves.
 ELIMINA_VERSIONS void best_all(const double* const* moves, i64 states, const double* message, double* highest,
                                long long* best) {
   Vector low_high = Vector{} + kMinusInfinity, high_high = low_high;
@@ -291,10 +291,10 @@ class Poller {
 
 namespace {
 
-// Divisor of a row with this total; 1 if the total is 0.
+// Returns the divisor of a row with this total; 1 if the total is 0.
 inline double divisor(double total) { return total > 0 ? total : 1; }
 
-// y[j] = y[j] * row[j] for each lane; `totals` gets the sums.
+// Multiplies y[j] by row[j] for each lane, and sets `totals` to the sums.
 template <int kLanes>
 void weight(const double* const* rows, i64 states, double* y, double* totals) {
   if constexpr (kLanes == kMaxLanes) return weight_all(rows, states, y, totals);
@@ -307,7 +307,7 @@ void weight(const double* const* rows, i64 states, double* y, double* totals) {
   std::copy_n(sums, kLanes, totals);
 }
 
-// z[j] = row[j] * x[j] for each lane; `totals` gets the sums.
+// Sets z[j] to row[j] * x[j] for each lane, and `totals` to the sums.
 template <int kLanes>
 void product(const double* const* rows, i64 states, const double* x, double* z, double* totals) {
   if constexpr (kLanes == kMaxLanes) return product_all(rows, states, x, z, totals);
@@ -334,7 +334,7 @@ void divide(i64 states, const double* totals, double* y) {
     for (int lane = 0; lane < kLanes; ++lane) y[j * kLanes + lane] /= by[lane];
 }
 
-// The largest sum of message and move for each lane, and the first state with it.
+// Finds the largest sum of message and move for each lane, and the first state with it.
 template <int kLanes>
 void best(const double* const* moves, i64 states, const double* message, double* highest, long long* best) {
   if constexpr (kLanes == kMaxLanes) return best_all(moves, states, message, highest, best);

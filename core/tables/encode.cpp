@@ -107,7 +107,7 @@ class FactorWalk {
     sizes_ = digit_sizes_;
   }
 
-  // The axis of the scope along which a table's cells are nearest to each other.
+  // Returns the axis of the scope along which a table's cells are nearest to each other.
   int axis_of_neighbours(std::span<const int> scope, std::span<const i64> sizes, int number) {
     strides_.assign(scope.size(), 0);
     const auto axes = tables_.scope(number);
@@ -116,7 +116,7 @@ class FactorWalk {
     return nearest(sizes, strides_);
   }
 
-  // The axis with the smallest stride; -1 if there is none.
+  // Returns the axis with the smallest stride; -1 if there is none.
   static int nearest(std::span<const i64> sizes, std::span<const i64> strides) {
     int axis = -1;
     for (int a = 0; a < int(sizes.size()); ++a)
@@ -124,7 +124,7 @@ class FactorWalk {
     return axis;
   }
 
-  // The largest divisor of a size between limit / 4 and limit; the size itself if there is none.
+  // Returns the largest divisor of a size between limit / 4 and limit; the size itself if there is none.
   static i64 divisor(i64 size, i64 limit) {
     for (i64 number = limit; number >= limit / 4; --number)
       if (size % number == 0) return number;
@@ -538,7 +538,7 @@ struct Worker {
   std::vector<Box> boxes;
 };
 
-// Number of cells that its tables are read for, with the set-up.
+// Returns the work of encoding a factor, in cells that its tables are read for, with the set-up.
 i64 work_of(const FactorArrays& factors, i64 factor) {
   i64 cells = 1;
   for (i64 axis = factors.starts[factor]; axis < factors.starts[factor + 1]; ++axis) cells *= factors.sizes[axis];

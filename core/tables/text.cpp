@@ -315,7 +315,7 @@ namespace {
 
 constexpr std::size_t kLabelsShown = 8;
 
-// The first few labels, in the order of their numbers.
+// Returns the first few labels, in the order of their numbers.
 std::string labels_of(const LabelIndex& indices) {
   std::vector<std::string_view> sorted(indices.size());
   for (const auto& [label, index] : indices) sorted[index] = label;
