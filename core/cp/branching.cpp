@@ -14,7 +14,7 @@ T lookup(const std::unordered_map<std::string, T>& table, const std::string& nam
   return entry->second;
 }
 
-// The value of the domain that has `steps` smaller ones.
+// Returns the value of the domain that has `steps` smaller ones.
 Value nth(const Domains& d, View x, Value steps) {
   if (d.is_interval(View{x.var})) return d.lo(x) + std::abs(x.scale) * steps;
   Value value = d.lo(x);
@@ -22,7 +22,7 @@ Value nth(const Domains& d, View x, Value steps) {
   return value;
 }
 
-// The value closest to the middle of the bounds; of two, the one with the smaller value of the variable.
+// Returns the value closest to the middle of the bounds; of two, the one with the smaller value of the variable.
 Value middle(const Domains& d, View x) {
   const Value goal = floor_div(d.lo(x.var) + d.hi(x.var), 2);
   const auto outer = [&](Value inner) { return x.scale * inner + x.offset; };
@@ -31,7 +31,7 @@ Value middle(const Domains& d, View x) {
   return outer(goal - below <= above - goal ? below : above);
 }
 
-// The last value of the domain's first interval; the middle of the bounds if the domain is one interval.
+// Returns the last value of the domain's first interval; the middle of the bounds if the domain is one interval.
 Value end_of_interval(const Domains& d, View x) {
   if (d.is_interval(x)) return floor_div(d.lo(x) + d.hi(x), 2);
   Value value = d.lo(x);
@@ -39,9 +39,9 @@ Value end_of_interval(const Domains& d, View x) {
   return value;
 }
 
-// The value at which to split a wide domain with holes: a random one below the upper bound, or the middle of the
-// bounds. Such a domain is not tried value by value: constraints may exclude values that are still in it, so each of
-// them would take a step.
+// Returns the value at which to split a wide domain with holes: a random one below the upper bound, or the middle of
+// the bounds. Such a domain is not tried value by value: constraints may exclude values that are still in the domain,
+// so each of these would take a step.
 Value within(const Domains& d, View x, ValueOrdering ordering, Random& random) {
   const Value width = d.hi(x) - d.lo(x);
   return d.lo(x) + (ordering == ValueOrdering::random
@@ -153,8 +153,8 @@ double Brancher::rank(const Engine& engine, View x) const {
   }
 }
 
-// The position of the open variable of least rank from `first` on, the first one of a tie; `first` itself in input
-// order.
+// Returns the position of the open variable of least rank from `first` on, the first one of a tie; `first` itself in
+// input order.
 std::size_t Brancher::pick(Engine& engine, std::size_t first) const {
   if (rule_.variable_ordering == VariableOrdering::input_order) return first;
   if (rule_.variable_ordering == VariableOrdering::dom_w_deg) engine.weigh_active();

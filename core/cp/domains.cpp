@@ -98,7 +98,7 @@ Value Domains::below(View x, Value value) const {
   return x.scale * (x.scale > 0 ? below(x.var, inner) : above(x.var, inner)) + x.offset;
 }
 
-// Number of values from `from` to `to`, both within the bounds.
+// Returns the number of values from `from` to `to`, both within the bounds.
 Value Domains::count_between(int v, Value from, Value to) const {
   const Domain& d = domains_[v];
   if (from > to) return 0;

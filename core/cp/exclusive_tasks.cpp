@@ -44,7 +44,7 @@ class ExclusionGraph {
 
   const std::vector<Task>& tasks() const { return tasks_; }
 
-  // The longest cliques that are found, without those of one resource alone.
+  // Returns the longest cliques found, except those whose tasks all exclude each other on one resource.
   std::vector<Clique> cliques() {
     std::vector<Clique> result;
     // No cliques are needed if every resource runs its tasks one after another, as in job shops: searches then decide
@@ -185,7 +185,7 @@ class ExclusionGraph {
     return result;
   }
 
-  // Branch and bound. `open`: tasks that exclude every task of the clique.
+  // Searches for the longest clique by branch and bound. `open`: tasks that exclude every task of the clique.
   void extend(Clique& clique, Value clique_length, const Clique& open) {
     if (clique_length > best_length_) {
       best_ = clique;

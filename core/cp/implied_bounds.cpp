@@ -40,7 +40,7 @@ struct Range {
 
 enum class Compare : std::uint8_t { at_most, equal, different };
 
-// Sum of factors times views, compared with 0.
+// Comparison of a sum of factors times views with 0.
 struct Linear {
   Compare compare;
   std::vector<std::pair<Wide, View>> terms;
@@ -255,7 +255,7 @@ class Propagation {
     if (sum.compare == Compare::equal) at_most(sum, -1);
   }
 
-  // Truth of the comparison: 1 if true, 0 if false, -1 if it depends on values.
+  // Returns the truth of the comparison: 1 if true, 0 if false, -1 if it depends on values.
   int truth(const Linear& sum) const {
     Wide lo = 0, hi = 0;
     for (const auto& [factor, x] : sum.terms) {

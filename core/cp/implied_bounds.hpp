@@ -17,7 +17,7 @@ struct Statement {
 
 struct Statements {
   std::vector<std::pair<Value, Value>> bounds;  // bounds of each variable
-  std::vector<char> is_open;                    // variables without bounds: `bounds` has the front end's limits
+  std::vector<char> is_open;  // true for variables without bounds, for which `bounds` has the front end's limits
   std::vector<Statement> posts;
 };
 

@@ -65,7 +65,7 @@ void Neighbourhood::fix_until_small(Engine& engine, const Values& best, Random& 
   }
 }
 
-// Position in `open` of the variable whose domain has shrunk most; the size of `open` if none has.
+// Returns the position in `open` of the variable whose domain has shrunk most; the size of `open` if none has.
 std::size_t Neighbourhood::most_affected(const Domains& d, const std::vector<double>& sizes,
                                          const std::vector<std::size_t>& open) const {
   std::size_t result = open.size();

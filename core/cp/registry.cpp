@@ -38,7 +38,7 @@ void add_comparisons(Entries& table) {
   table["set_in"] = {2, true, [](ConstraintCall& c) { post_member(c.engine(), c.view(0), c.values(1), c.control); }};
 }
 
-// The right-hand side may be a variable, so it becomes one more term.
+// Posts a linear constraint. The right-hand side may be a variable, so it becomes one more term.
 void linear(ConstraintCall& c, Relation relation, bool by_domains = false) {
   c.same_length(0, 1);
   Values coefficients = c.values(0);

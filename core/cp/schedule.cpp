@@ -14,7 +14,7 @@ constexpr Restarts kLuby{Restarts::Kind::luby, 100, 1};
 // thirds of the time.
 constexpr double kIdleFactor = 0.25;
 
-// Term i of Luby, Sinclair and Zuckerman's sequence, where i counts from 1: 1 1 2 1 1 2 4 ...
+// Returns term i of Luby, Sinclair and Zuckerman's sequence, where i counts from 1: 1 1 2 1 1 2 4 ...
 double luby(std::uint64_t i) {
   for (;;) {
     std::uint64_t size = 1;

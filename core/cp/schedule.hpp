@@ -48,9 +48,9 @@ class Schedule {
   // True if a stretch may end before its part of the tree has been searched completely.
   bool restarts() const;
 
-  // Adds the work of the current stretch, which has found a better solution or bound if it `is_success`, and begins the
-  // next one with the row that is furthest behind its share, among those accepted by `applies`. If there is none, the
-  // current row continues.
+  // Adds the work of the current stretch, and begins the next one with the row that is furthest behind its share, among
+  // those accepted by `applies`. If there is none, the current row continues. `is_success`: true if the current stretch
+  // has found a better solution or bound.
   template <class F>
   void advance(double work, bool is_success, F applies) {
     State& ended = states_[current_];

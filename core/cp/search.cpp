@@ -9,7 +9,7 @@ namespace elimina::cp {
 
 namespace {
 
-// The last rule: all variables without another rule, in the order of their numbers.
+// Returns the last rule: all variables without another rule, in the order of their numbers.
 Rule remaining(const Solver& solver, const std::vector<Rule>& rules) {
   std::vector<bool> has_rule(static_cast<std::size_t>(solver.variables()), false);
   for (const Rule& rule : rules)
@@ -20,8 +20,8 @@ Rule remaining(const Solver& solver, const std::vector<Rule>& rules) {
   return rest;
 }
 
-// A rule for the starts of tasks that have no rule: the earliest start comes first, so that schedules are built in the
-// order of time.
+// Returns a rule for the starts of tasks that have no rule: the earliest start comes first, so that schedules are built
+// in the order of time.
 Rule starts_of(const Solver& solver, const Rule& rest) {
   std::vector<bool> is_start(static_cast<std::size_t>(solver.variables()), false);
   for (const TaskGroup& group : solver.task_groups())
@@ -144,8 +144,8 @@ void Search::note_value_orderings(const Rule& rule) {
     for (const Rule& each : group) note_value_orderings(each);
 }
 
-// Without restarts, hints do not come before the model's orderings: to refute a wrong hint, its whole subtree would be
-// searched.
+// Prepares the hints. Without restarts, hints do not come before the model's orderings: to refute a wrong hint, its
+// whole subtree would be searched.
 void Search::begin_hints() {
   hinted_.assign(static_cast<std::size_t>(solver_.variables()), kNoValue);
   for (const auto& [x, value] : options_.hints) {
@@ -156,7 +156,8 @@ void Search::begin_hints() {
   if (schedule_.restarts()) hint_brancher_.emplace(engine_, options_.hints);
 }
 
-// A free search keeps orders of tasks, if the model has any, so it has a neighbourhood with a size of its own.
+// Returns the neighbourhood of the current row. A free search keeps orders of tasks, if the model has any, so it has a
+// neighbourhood with a size of its own.
 Neighbourhood& Search::neighbourhood() {
   switch (schedule_.row().ordering) {
     case Ordering::free: return free_neighbourhood_ ? *free_neighbourhood_ : *neighbourhood_;

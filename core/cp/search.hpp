@@ -39,8 +39,8 @@ struct Options {
   double seconds = std::numeric_limits<double>::infinity();
   std::uint64_t nodes = ~std::uint64_t{0}, failures = ~std::uint64_t{0};
   std::function<bool()> poll;  // called now and then; false ends the search
-  // The least objective that other searches have found, or kNoValue; and their greatest lower bound on the objective,
-  // or kNoBound.
+  // Shared with other searches: the least objective that they have found, or kNoValue; their greatest lower bound on
+  // the objective, or kNoBound; costs of values.
   const std::atomic<Value>* shared_best = nullptr;
   std::atomic<Value>* shared_bound = nullptr;
   const SharedValueCosts* shared_costs = nullptr;
@@ -122,7 +122,7 @@ class Search final : public Finder {
 
  private:
   enum class Turn { go_on, solution, complete, limit, stopped, paused };
-  // A decision whose other branch was taken below the first `depth` decisions of the path.
+  // A decision that was refuted below the first `depth` decisions of the path, so that its other branch was taken.
   struct Refuted {
     std::size_t depth;
     Decision decision;
@@ -166,7 +166,7 @@ class Search final : public Finder {
   std::vector<Decision> path_;
   std::vector<Refuted> refuted_;
   Nogoods* nogoods_ = nullptr;
-  std::optional<View> conflict_;                // variable of a failed decision, replaced only while it has a value
+  std::optional<View> conflict_;  // variable of a failed decision; replaced by a later one only if it has a value
   std::vector<ValueOrdering> value_orderings_;  // ordering of each variable, for free searches
   Random random_;
   std::optional<Neighbourhood> neighbourhood_, free_neighbourhood_, cost_neighbourhood_;

@@ -12,7 +12,7 @@ namespace elimina::cp {
 
 class ValueCosts {
  public:
-  // A value and the least cost of solutions with it, in units.
+  // A value of a variable, and the least cost of solutions with this value, in units.
   struct Entry {
     int variable;
     Value value, cost;

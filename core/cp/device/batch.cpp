@@ -18,7 +18,7 @@ constexpr std::uint32_t kRounds = 96;
 // memory; a larger subset runs in several blocks of `kPerBlock` threads.
 constexpr std::size_t kAlone = 1024, kPerBlock = 512;
 
-// Room for the values that a subset loses; a subset that loses more is left to the CPU.
+// Returns the room for the values that a subset loses; a subset that loses more is left to the CPU.
 std::size_t most_losses(std::size_t count, std::size_t words) {
   return std::min(count * words, std::max<std::size_t>(4 * count, 4096));
 }

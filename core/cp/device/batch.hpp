@@ -39,7 +39,7 @@ class DeviceBatch {
   static bool can_filter(const Domains& d, const Matching& matching);
 
  private:
-  // An array in growing memory.
+  // An array whose memory is replaced by a larger piece when needed.
   template <class T>
   struct Store {
     FilterDevice::Piece piece;
@@ -80,7 +80,7 @@ class DeviceBatch {
   std::unique_ptr<FilterDevice> device_;
   bool measures_;
   Changes changes_;
-  bool is_known_ = false;  // true once the device has taken memory
+  bool is_known_ = false;  // true once memory is allocated and the device has all data
   bool is_following_ = false, is_broken_ = false;
   std::array<Choice, 64> choices_{};  // choices for each number of variables, in powers of two
   std::vector<Matching*> matchings_;

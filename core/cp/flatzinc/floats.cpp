@@ -49,7 +49,8 @@ struct Decimal {
   double error = 0;
 };
 
-// 0.30000000000000004 is 0.3: floats of a file are decimals that rounding has changed.
+// True if a number is whole but for rounding: floats of a file are decimals, and 0.3 may have become
+// 0.30000000000000004.
 bool is_whole(double x) { return std::abs(x - std::round(x)) <= 4e-16 * std::abs(x); }
 
 Decimal decimal_of(double x) {
@@ -65,7 +66,7 @@ Decimal decimal_of(double x) {
   return {numerator, d, kOutward * std::abs(x - static_cast<double>(numerator) / power(d))};
 }
 
-// 0.58 - 0.55 is 0.03: the difference has the rounding errors of the larger numbers.
+// Adds two decimals: 0.58 - 0.55 is 0.03, although the difference has the rounding errors of the larger numbers.
 double sum_of_decimals(double a, double b) {
   const double sum = a + b, error = 4e-16 * (std::abs(a) + std::abs(b));
   for (int d = 0; d <= kMostDecimals; ++d) {
@@ -115,7 +116,7 @@ struct Scaled {
   double error = 0;  // in units of the float
 };
 
-// Sum of factors times quantities, with at most as many decimals as the solver can add up.
+// Returns the sum of factors times quantities, with at most as many decimals as the solver can add up.
 Scaled scaled(const std::vector<std::pair<double, Quantity>>& summands, double constant, int most_decimals,
               Value& scaled_constant) {
   int decimals = decimal_of(constant).decimals;
@@ -358,7 +359,7 @@ bool Floats::is_unknown(const Term& t) const {
   return document_.variables[i].type == Type::real && !quantities_[i];
 }
 
-// The variable that a constraint defines by known quantities; nullopt if it defines no variable.
+// Returns the variable that a constraint defines by known quantities; nullopt if it defines no variable.
 std::optional<std::size_t> Floats::definable(const FloatConstraint& c) const {
   if (c.form != Form::linear) {
     if (!is_unknown(c.result) ||
@@ -443,7 +444,7 @@ Floats::Range Floats::declared(const Variable& v) const {
   return {std::bit_cast<double>(numbers.front()), std::bit_cast<double>(numbers.back())};
 }
 
-// A new variable with the values within bounds; if there are none, the model becomes infeasible.
+// Makes a variable with the values within bounds; if there are none, the model becomes infeasible.
 Quantity Floats::new_quantity(Range values, Range within, int decimals, double error) {
   double lo = std::max(values.lo, within.lo - error), hi = std::min(values.hi, within.hi + error);
   if (lo > hi) {
@@ -505,7 +506,7 @@ Quantity Floats::sum_of(std::size_t constraint, std::size_t variable) {
   return result;
 }
 
-// The same quantity in smaller units.
+// Returns the same quantity in smaller units.
 Quantity Floats::aligned(const Quantity& x, int decimals) {
   if (x.decimals == decimals) return x;
   const auto factor = static_cast<Value>(power(decimals - x.decimals));

@@ -12,7 +12,7 @@
 
 namespace elimina::cp::flatzinc {
 
-// A float: `n` / 10^`decimals`, up to `error`.
+// A float: `n` / 10^`decimals`, with an error of at most `error`.
 struct Quantity {
   View n;  // a constant has the variable -1
   int decimals = 0;

@@ -67,8 +67,8 @@ std::vector<std::string> Instance::unproven_limits(const Values* incumbent) cons
   return beyond_limits(objective(*incumbent));
 }
 
-// Names of unbounded variables that may be beyond their limits in a solution or, if `value` is given, in a solution
-// with a better objective than this value.
+// Returns names of unbounded variables that may be beyond their limits in a solution or, if `value` is given, in a
+// solution with a better objective than this value.
 std::vector<std::string> Instance::beyond_limits(std::optional<Value> value) const {
   if (std::find(is_free_.begin(), is_free_.end(), true) == is_free_.end()) return {};
   // A solver may have more variables than a record, because constraints make some.
@@ -164,7 +164,7 @@ void Instance::add_priorities(Terms arguments) {
   if (!rule.groups.empty()) rules_.push_back(std::move(rule));
 }
 
-// The name of the choice; if it is unknown, adds a note and returns `instead`.
+// Returns the name of the choice; if it is unknown, adds a note and returns `instead`.
 std::string Instance::known_choice(const std::string& kind, const Term& choice, const std::string& instead) {
   if (choice.kind != Kind::atom)
     throw Malformed(document_.solve.position, "expected the name of a " + kind + " ordering in a search annotation");
@@ -191,8 +191,8 @@ void Instance::add_relaxation(Terms arguments) {
   relaxation_ = std::move(relaxation);
 }
 
-// MiniZinc lists annotations from the last to the first one; of several hints for a variable, the search follows the
-// first.
+// Adds hints. MiniZinc lists annotations from the last to the first one; of several hints for a variable, the search
+// follows the first.
 void Instance::add_hints(Terms arguments) {
   const Position position = document_.solve.position;
   const Argument xs = argument(arguments[0], position, "what is hinted"),
@@ -244,8 +244,8 @@ std::vector<bool> Instance::defined_variables() const {
   return result;
 }
 
-// Variables without a rule: first those that no constraint defines, by dom/wdeg, unbounded ones last; then the
-// objective; then the others, which mostly follow from these.
+// Adds rules for variables without a rule: first those that no constraint defines, by dom/wdeg, unbounded ones last;
+// then the objective; then the others, which mostly follow from these.
 void Instance::add_default_rules(const std::optional<View>& objective) {
   std::vector<bool> has_rule(static_cast<std::size_t>(solver_.variables()), false);
   for (const Rule& rule : rules_)

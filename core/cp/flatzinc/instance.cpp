@@ -45,8 +45,8 @@ constexpr const char* kCompile =
     "; compile the MiniZinc model for this solver: elimina install-minizinc, then minizinc -c --solver elimina "
     "MODEL.mzn";
 
-// Advice for a constraint without a counterpart in the solver. MiniZinc's library does not replace those that run code
-// during the search.
+// Returns advice for a constraint without a counterpart in the solver. MiniZinc's library does not replace constraints
+// that run code during the search.
 std::string advice_for(std::string_view name) {
   if (name.starts_with("on_restart_"))
     return "; no function runs at restarts: to search near the best solution, use the annotation relax_and_reconstruct "
@@ -89,7 +89,7 @@ Instance::Instance(const Document& document, Sink& solver, const Poll& poll,
       solver_.post("int_eq", {{view(terms[i], document_.solve.position, "an assumption")}, {constant(1)}});
 }
 
-// Assumptions of constraints, then those of the solve item.
+// Returns the assumptions of constraints, then those of the solve item.
 std::vector<Term> Instance::assumed_terms() const {
   std::vector<Term> result;
   const auto add = [&](Terms arguments, Position position) {
@@ -127,7 +127,7 @@ const Variable* Instance::float_variable() const {
   return nullptr;
 }
 
-// Floats without bounds are free variables, too.
+// Makes the float variables; those without bounds are free variables, too.
 void Instance::make_floats() {
   floats_.emplace(document_, solver_, views_, bounds_, kFree);
   floats_->make_variables();
@@ -325,7 +325,7 @@ void Instance::post_member(const Constraint& c) {
   post("int_le", {x, hi});
 }
 
-// The suffix of a name for the first known annotation; empty if there is none.
+// Returns the suffix of a name for the first known annotation; empty if there is none.
 std::string Instance::first_of(const Constraint& c,
                                std::initializer_list<std::pair<std::string_view, const char*>> endings) const {
   for (const Term& annotation : document_.items(c.annotations))

@@ -95,7 +95,7 @@ class Parser : public Reader {
     fail(what);
   }
 
-  // Type of an item, and the values that it allows.
+  // The type of an item, and the values that it allows.
   struct Kinds {
     Type type;
     Term domain;
@@ -291,7 +291,7 @@ class Parser : public Reader {
     return gathered(&Document::array_term, [&] { arguments(']', depth + 1, annotated); });
   }
 
-  // The bits of a number as a float.
+  // Returns the bits of a number as a float.
   static std::int64_t bits(const Term& t) {
     return t.kind == Kind::real ? t.value : std::bit_cast<std::int64_t>(static_cast<double>(t.value));
   }

@@ -101,7 +101,7 @@ void bins(T t, const Argument& loads, std::size_t bin, Value first, std::size_t 
   t.post("bin_packing_load", {loads, t.shifted(bin, -first), t.list(sizes)});
 }
 
-// New loads from 0 to the capacities.
+// Makes loads from 0 to the capacities.
 Argument loads_within(T t, std::size_t capacities) {
   Argument loads;
   for (const View c : t.list(capacities)) {
@@ -148,7 +148,7 @@ View is_one_of(T t, View x, const Argument& values) {
   return b;
 }
 
-// Membership of a view in a sorted set; in a range by two comparisons, since a range may be long.
+// Returns the Boolean of a view's membership in a sorted set; a range takes two comparisons, since it may be long.
 View is_in(T t, View x, std::size_t values) {
   const std::optional<Ends> range = t.range(values);
   if (!range) return t.truth("set_in", {single(x), t.list(values)});
@@ -200,7 +200,7 @@ void boolean_sum(T t, const std::string& relation, bool at_least, Value gap) {
          {at_least ? negated(factors) : factors, t.list(0), single((at_least ? -bound : bound) - gap)});
 }
 
-// Boxes by two lists of origins and two of sizes.
+// Posts boxes by two lists of origins and two of sizes.
 void boxes(T t, const char* name, const std::array<std::size_t, 4>& lists) {
   std::vector<Argument> arguments;
   for (const std::size_t number : lists) arguments.push_back(t.list(number));
@@ -208,12 +208,12 @@ void boxes(T t, const char* name, const std::array<std::size_t, 4>& lists) {
   t.post(name, arguments);
 }
 
-// Tasks that run one after another; `occurs` may be empty: then all tasks occur.
+// Posts tasks that run one after another; if `occurs` is empty, all tasks occur.
 void in_turn(T t, const char* name, std::size_t starts, std::size_t durations, const Argument& occurs) {
   t.post(name, {t.list(starts), t.list(durations), occurs.empty() ? ones(t.list(starts).size()) : occurs});
 }
 
-// Tasks that do not occur have no demand.
+// Posts tasks that share a capacity; those that do not occur have no demand.
 void optional_cumulative(T t, std::size_t starts, std::size_t occurs, std::size_t capacity) {
   const Argument& all = t.list(starts + 2);
   same_length(t, starts + 2, occurs);
@@ -228,7 +228,7 @@ void optional_cumulative(T t, std::size_t starts, std::size_t occurs, std::size_
   t.post("cumulative", {t.list(starts), t.list(starts + 1), demands, t.list(capacity)});
 }
 
-// Value of the first true condition.
+// Posts that a view has the value of the first true condition.
 void first_of(T t) {
   t.expect(3);
   same_length(t, 0, 1);
@@ -241,7 +241,7 @@ void first_of(T t) {
   }
 }
 
-// Index of the first extreme value; indices begin at `first`.
+// Posts the index of the first extreme value; indices begin at `first`.
 void extreme_index(T t, std::size_t index, Value first, bool least) {
   const Argument xs = least ? negated(t.list(0)) : t.list(0);
   if (xs.empty()) throw Refused("an extreme of no variables does not exist");
@@ -260,7 +260,7 @@ Argument hits(T t) {
   return result;
 }
 
-// Truth of a table: the Boolean equals or implies that a tuple is one of its rows.
+// Posts the truth of a table: the Boolean equals or implies that a tuple is one of the table's rows.
 void table_if(T t, const char* name) {
   t.expect(3);
   const Argument &xs = t.list(0), &rows = t.list(1);

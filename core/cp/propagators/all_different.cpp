@@ -11,8 +11,8 @@ namespace elimina::cp {
 
 namespace {
 
-// Removes the value of each fixed variable, unless it is the exception, from the others. Processed variables are
-// swapped to the front.
+// AllDifferent by values: removes the value of each fixed variable, unless it is the exception, from the others.
+// Processed variables are swapped to the front.
 class DifferentByValue final : public Propagator {
  public:
   DifferentByValue(Views xs, std::optional<Value> except)

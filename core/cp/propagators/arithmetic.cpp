@@ -72,7 +72,7 @@ class Times final : public Ternary {
     return narrow_absolute(d, x_, {d.lo(z_) > 0 ? root(d.lo(z_) - 1) + 1 : 0, root(d.hi(z_))});
   }
 
-  // The largest integer whose square is at most z, for z from 0 to 2^62.
+  // Returns the largest integer whose square is at most z, for z from 0 to 2^62.
   static Value root(Value z) {
     auto r = static_cast<Value>(std::sqrt(static_cast<double>(z)));
     while (r * r > z) --r;
@@ -254,7 +254,7 @@ class Power final : public Ternary {
     return narrow(d, x_, {lo, beyond - 1});
   }
 
-  // The first value in [from, none) for which `does` is true, by bisection.
+  // Returns the first value in [from, none) for which `does` is true, by bisection.
   template <class Does>
   static Value first(Value from, Value none, Does does) {
     while (from < none) {

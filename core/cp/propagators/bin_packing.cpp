@@ -12,8 +12,8 @@ namespace {
 
 using Words = std::vector<std::uint64_t>;
 
-// Finds required and impossible items of one bin by its load (Trick, 2003). Bit s of a row is set if the first items
-// may have the sum s or, in the other rows, if the remaining items can reach the load from s.
+// Sums of the items of one bin, by which its load requires or excludes items (Trick, 2003). Bit s of a row is set if
+// the first items may have the sum s or, in the other rows, if the remaining items can reach the load from s.
 class Sums {
  public:
   static constexpr Value kMost = 4096;
@@ -60,7 +60,7 @@ class Sums {
     return {rows.data() + i * words_, words_};
   }
 
-  // Word w of `sums`, lowered by `size`.
+  // Returns word w of `sums`, lowered by `size`.
   std::uint64_t lowered(std::span<const std::uint64_t> sums, Value size, std::size_t w) const {
     const std::size_t source = w + word(size), shift = static_cast<std::size_t>(size) % 64;
     if (source >= words_) return 0;

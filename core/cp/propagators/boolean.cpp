@@ -8,7 +8,7 @@ namespace elimina::cp {
 
 namespace {
 
-// False literals are swapped to the front.
+// A disjunction of literals. False literals are swapped to the front.
 class Clause final : public Propagator {
  public:
   Clause(Views literals, Control control)

@@ -67,7 +67,8 @@ class OneCycle final : public Propagator {
   std::size_t first_ = 0, last_ = 0, edges_ = 0, joined_ = 0;
 };
 
-// Nodes may be their own successors. Calls keep no state: each follows the paths from their beginnings.
+// One cycle, or none, of the nodes that are not their own successors. Calls keep no state: each follows the paths from
+// their beginnings.
 class AtMostOneCycle final : public Propagator {
  public:
   explicit AtMostOneCycle(Views xs) : Propagator(Priority::quadratic), xs_(std::move(xs)), is_entered_(xs_.size()) {}

@@ -11,7 +11,7 @@ namespace elimina::cp {
 
 namespace {
 
-// Variables that have the value, or cannot have it, are swapped to the front.
+// The number of variables with a value. Variables that have the value, or cannot have it, are swapped to the front.
 class CountOfValue final : public Propagator {
  public:
   CountOfValue(Views xs, Value value, View count)

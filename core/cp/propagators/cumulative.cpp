@@ -58,7 +58,7 @@ class Profile {
     }
   }
 
-  // Energy of the load before each of the ascending times.
+  // Sets `result` to the energy of the load before each of the ascending times.
   void areas(const Values& times, Values& result) const {
     result.clear();
     std::size_t k = 0;
@@ -103,7 +103,7 @@ class TimeTable final : public Propagator {
   }
 
  private:
-  // Load of the other tasks in a piece.
+  // Returns the load of the other tasks in a piece.
   Value others(const Domains& d, std::size_t i, const Piece& piece) const {
     const bool own =
         tasks_.is_sure(d, i) && tasks_.latest(d, i) <= piece.begin && piece.begin < tasks_.earliest_end(d, i);

@@ -12,7 +12,7 @@ namespace elimina::cp {
 
 namespace {
 
-// Radix sort of places by their values, 8 bits at a time: there may be thousands of long tables.
+// Sorts places by their values, 8 bits at a time (radix sort): there may be thousands of long tables.
 template <class Place>
 void sort_by(const Values& table, std::vector<Place>& order) {
   if (table.empty()) return;

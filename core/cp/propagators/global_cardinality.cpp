@@ -161,7 +161,7 @@ const GlobalCardinality::Word* GlobalCardinality::can_give(int without) {
   return sources_.data();
 }
 
-// The first target on a path from the sources, or kNone; `parent_` leads back.
+// Returns the first target on a path from the sources, or kNone; `parent_` leads back.
 int GlobalCardinality::reach(const Word* sources, const Word* targets) {
   queue_.clear();
   std::fill(seen_.begin(), seen_.end(), 0);

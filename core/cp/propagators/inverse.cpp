@@ -44,7 +44,7 @@ class Inverse final : public Propagator {
 
 }  // namespace
 
-// Channelling alone considers one value at a time, so an AllDifferent helps.
+// Posts channelling, which alone considers one value at a time, and an AllDifferent.
 void post_inverse(ConstraintCall& call) {
   call.same_length(0, 1);
   const Views xs = call.views(0);

@@ -108,7 +108,7 @@ class Matching final : public Propagator {
   std::vector<std::size_t> position_;
   std::size_t starts_ = 0;
   std::vector<Subset> subsets_;
-  std::vector<std::uint64_t> listed_;  // by the first position of a component: the call that listed it
+  std::vector<std::uint64_t> listed_;  // for each first position of a component, the call that listed the component
 
   // State of one augmentation or one search for components, whose nodes are values.
   Components components_;

@@ -165,7 +165,7 @@ class NoOverlap final : public Propagator {
     return true;
   }
 
-  // Overload: all tasks that end by a time have to fit before it, also together with any one optional task.
+  // Checks for overload: all tasks that end by a time have to fit before it, also together with any one optional task.
   bool check_overload(Domains& d) {
     place();
     order_by_end();
@@ -183,7 +183,7 @@ class NoOverlap final : public Propagator {
     return erase_absent();
   }
 
-  // Detectable precedences: a task that cannot precede some others begins after they are complete.
+  // Finds detectable precedences: a task that cannot precede some others begins after they are complete.
   bool detect_precedences(Domains& d) {
     place();
     order(by_earliest_end_, [this](std::size_t i) { return tasks_[i].earliest_end(); });
@@ -208,7 +208,8 @@ class NoOverlap final : public Propagator {
     return result;
   }
 
-  // Not last: a task whose latest start is before the completion of some others is not their last one.
+  // Finds tasks that are not last: a task whose latest start is before the completion of some others is not their last
+  // one.
   bool find_not_last(Domains& d) {
     place();
     order_by_end();
@@ -230,7 +231,7 @@ class NoOverlap final : public Propagator {
     return erase_absent();
   }
 
-  // Edge finding: if a task does not fit before the end of some others, it begins after they are complete.
+  // Finds edges: if a task does not fit before the end of some others, it begins after they are complete.
   bool find_edges(Domains& d) {
     place();
     order_by_end();

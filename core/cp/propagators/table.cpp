@@ -72,7 +72,7 @@ class Table final : public Propagator {
     columns_.push_back(std::move(c));
   }
 
-  // The position of a value, or of the next larger one.
+  // Returns the position of a value, or of the next larger one.
   static std::size_t rank(const Column& c, Value value) {
     if (!c.values.empty() && c.values.back() - c.values.front() + 1 == static_cast<Value>(c.values.size()))
       return value < c.values.front() ? 0

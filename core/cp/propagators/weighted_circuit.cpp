@@ -54,8 +54,8 @@ class CycleOfEdges final : public Propagator {
   std::size_t from(std::size_t e) const { return static_cast<std::size_t>(graph_->from[e]); }
   std::size_t to(std::size_t e) const { return static_cast<std::size_t>(graph_->to[e]); }
 
-  // Called for a node whose successor's domain shrank, and in the first call for all nodes, because a value may have no
-  // edge.
+  // Filters the edges at a node whose successor's domain shrank; in the first call those at all nodes, because a value
+  // may have no edge.
   bool look_at_node(Domains& d, std::size_t i) {
     for (const std::size_t e : at_[i]) {
       const bool forwards = d.has(successors_[from(e)], graph_->to[e]),
@@ -157,7 +157,7 @@ class CycleBound final : public Propagator {
  private:
   static constexpr int kSteps = 30;
 
-  // Fewer steps for many edges, so that a call does not take seconds.
+  // Returns the number of steps of the first call: fewer for many edges, so that a call does not take seconds.
   int first_steps() const {
     return static_cast<int>(std::clamp<std::size_t>(2'000'000 / (edges_.size() + 1), kSteps, 1000));
   }
@@ -223,7 +223,7 @@ class CycleBound final : public Propagator {
   std::size_t first_multiplier_ = 0, is_begun_ = 0;
 };
 
-// The graph of the arguments: both ends and the length of each edge, one direction each.
+// Returns the graph of the arguments: both ends and the length of each edge, one direction each.
 Graph undirected_graph(const ConstraintCall& call) {
   for (const std::size_t i : {2, 3, 4}) call.same_length(1, i);
   const auto nodes = static_cast<Value>(call.length(0));
