@@ -40,7 +40,7 @@ class BlockGibbs {
   std::int64_t table_cells() const;
 
  private:
-  struct Counts {  // sums of one chain
+  struct Counts {  // sums, numbers of draws, and moments of one chain
     std::span<double> sums, draws, moments;
   };
 

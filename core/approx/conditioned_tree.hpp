@@ -76,7 +76,7 @@ class ConditionedTree {
   std::vector<Axis> source_axes_;  // for each factor: its free axes, slow to fast, then the other ones
   std::vector<Runs> runs_;
   std::int64_t factor_cells_ = 0, message_cells_ = 0, joined_cells_ = 0, largest_row_ = 1, largest_sums_ = 1;
-  std::size_t constants_ = 0;  // factors without free variables, which come first in the reduced tables
+  std::size_t constants_ = 0;  // number of factors without free variables; these come first in the reduced tables
 };
 
 }  // namespace elimina::approx

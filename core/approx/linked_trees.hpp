@@ -85,7 +85,7 @@ struct TreesTooLarge : std::runtime_error {
   TreesTooLarge() : std::runtime_error("the clique trees need more memory than they may take") {}
 };
 
-// The trees and the approximate distributions between them.
+// A sequence of clique trees, with the approximate distributions between them.
 class LinkedTrees {
  public:
   // `forecasts`: weights from another sequence of trees, used to approximate fronts; nullptr if fronts depend on

@@ -1,4 +1,4 @@
-// Samples of a distribution whose buckets have tables, one variable after another.
+// Samples of the distribution that the tables of buckets define, drawn one variable after another.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -26,7 +26,7 @@ struct ScopeList {
 
 // Axes of a table, merged into runs: another table over some of its variables has all axes of a run, or none.
 struct Runs {
-  std::vector<std::int64_t> sizes, strides;  // slow to fast; strides in the other table, 0 where it lacks the axes
+  std::vector<std::int64_t> sizes, strides;  // sizes, slow to fast; other table's strides, 0 if it lacks the axes
 
   auto operator<=>(const Runs&) const = default;
 };

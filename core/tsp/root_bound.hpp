@@ -7,8 +7,9 @@
 
 namespace elimina::tsp {
 
-// Multipliers are improved on a graph with few edges for each city. The bound is that of a 1-tree of the complete
-// graph; the edges of this tree are added to the small graph, so that the bounds of both graphs agree in the end.
+// A bound by multipliers, which are improved on a graph with few edges for each city. The bound is that of a 1-tree of
+// the complete graph; the edges of this tree are added to the small graph, so that the bounds of both graphs agree in
+// the end.
 class RootBound {
  public:
   // Needs at least three cities, and initial edges that connect all. Throws `std::invalid_argument` if the distances
@@ -18,7 +19,7 @@ class RootBound {
   // Makes steps, and regularly a 1-tree of the complete graph; returns true if the bound improved, or edges were added.
   bool improve(Length upper, int steps);
 
-  // Empty before the first 1-tree of the complete graph.
+  // The best bound, rounded up to a whole length; nullopt before the first 1-tree of the complete graph.
   std::optional<Length> bound() const;
   std::size_t edges() const { return graph_.edges(); }
 
