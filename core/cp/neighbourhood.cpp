@@ -24,7 +24,7 @@ bool keep(Engine& engine, View x, const Values& best) {
 
 void Neighbourhood::fix(Engine& engine, const Values& best, Random& random) {
   if (relaxation_.kept) return fix_share(engine, best, random);
-  constexpr std::size_t kGuided = 2000;  // most variables for guided steps, which visit all of them
+  constexpr std::size_t kGuided = 2000;  // largest number of variables for guided steps, which visit all
   fix_until_small(engine, best, random, relaxation_.xs.size() <= kGuided && random.below(2) == 0);
 }
 

@@ -21,7 +21,7 @@ class Nogoods final : public Propagator {
 
   // Adds a branch, earliest steps first; call it on the level where the search begins.
   void add(Engine& engine, std::vector<Step> branch);
-  // Call it before the level where the search begins is undone.
+  // Removes all nogoods. Call it before the level where the search begins is undone.
   void clear();
 
   Outcome propagate(Engine& engine) override;

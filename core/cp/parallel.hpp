@@ -1,5 +1,5 @@
 // A search in several threads. With an objective and the default schedule, the threads first race: each one searches
-// the whole tree with rows of the schedule of its own. Then the tree is cut into many parts, which threads search one
+// the whole tree with its own rows of the schedule. Then the tree is cut into many parts, which threads search one
 // after another (Regin, Rezgui and Malapert, CP 2013).
 #pragma once
 #include <algorithm>

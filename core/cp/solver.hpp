@@ -63,8 +63,8 @@ class Solver final : public Sink {
   // AllDifferent is large, infinitely many otherwise.
   double device_delay();
 
-  // Lets a device filter AllDifferents: with `measures`, those where it is faster or requested; otherwise all that it
-  // can. Call it once, after all constraints are posted.
+  // Lets a device filter AllDifferents: with `measures`, those where it is faster or requested; without, all that it
+  // can filter. Call it once, after all constraints are posted.
   void accelerate(std::unique_ptr<FilterDevice> device, bool measures);
   // Calls `accelerate` with `measures` and the device found, once a search has lasted long enough. `find` is called
   // again while it returns nullopt; it returns nullptr if there is no device.

@@ -76,7 +76,7 @@ class Boxes final : public Propagator {
   bool is_strict_;
 };
 
-// Posts that the boxes that a line crosses fit together into the room of all boxes.
+// Posts that all boxes on a line fit together into the room of all boxes.
 void post_crossings(ConstraintCall& call, const std::array<Views, 2>& origins, const std::array<Views, 2>& sizes) {
   const Domains& d = call.engine().domains();
   for (std::size_t axis = 0; axis < 2; ++axis) {

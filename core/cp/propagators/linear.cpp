@@ -221,7 +221,7 @@ class Linear final : public Propagator {
   Control control_;
   std::size_t done_ = 0, first_ = 0;
   Value lo_ = 0, hi_ = 0, rest_ = 0, fixed_ = 0, widest_ = 0;
-  std::vector<std::size_t> index_of_;  // place of each term, by position
+  std::vector<std::size_t> index_of_;  // index of each term, by the position of its subscription
   bool binary_ = false, scanned_ = false;
 };
 
