@@ -25,7 +25,7 @@ using namespace nb::literals;
 namespace elimina::plan {
 namespace {
 
-// A property that views one of a layout's vectors, and keeps the layout alive.
+// Returns a view of one of a layout's vectors, which keeps the layout alive.
 template <auto kMember>
 auto view_of(nb::handle_t<LaidOutSteps> self) {
   auto& items = nb::cast<LaidOutSteps&>(self).*kMember;
@@ -33,7 +33,7 @@ auto view_of(nb::handle_t<LaidOutSteps> self) {
   return Array<T>(items.data(), {items.size()}, self);
 }
 
-// A property that views one of a layout's vectors, or makes a list on demand if records are deferred.
+// Returns a view of one of a layout's vectors, or a list made on demand if records are deferred.
 template <auto kMember, auto kMake>
 auto view_or_make(nb::handle_t<LaidOutSteps> self) {
   const auto& laid_out = nb::cast<LaidOutSteps&>(self);

@@ -46,7 +46,7 @@ struct Network {
 
   int count() const { return static_cast<int>(size.size()); }
 
-  // Cost of an assignment, constant included; at least `forbidden` if it is not allowed.
+  // Returns the cost of an assignment, constant included; at least `forbidden` if it is not allowed.
   Cost at(const std::vector<int>& value) const;
 
   // Appends the costs of a variable's values in its functions, while all other variables keep their values.

@@ -126,8 +126,8 @@ void Propagator::load(const Function& f, int position, std::uint64_t with_unary)
   tally_.rank();
 }
 
-// Called when variables of a counted function have lost values. The supports of its other variables are not checked:
-// that takes half of a node's time and saves no nodes.
+// Shifts costs from a counted function to its free variables, after some of its variables have lost values. The
+// supports of the other variables are not checked: that would take half of a node's time and save no nodes.
 bool Propagator::pull_all(int number) {
   const Function& f = function(number);
   const int target = first_free(f);

@@ -37,7 +37,7 @@ class Network {
   Network(std::span<const int> owners, std::vector<double> clocks, const Delivery& delivery)
       : clocks(std::move(clocks)), owners_(owners), delivery_(delivery), random_(delivery.seed) {}
 
-  // The variables of each agent.
+  // Returns the variables of each agent.
   std::vector<std::vector<int>> variables_of_agents() const {
     std::vector<std::vector<int>> variables(clocks.size());
     for (int v = 0; v < int(owners_.size()); ++v) variables[owners_[v]].push_back(v);

@@ -42,7 +42,7 @@ struct Network {
   // Adds a function, to the constant if it has no variables.
   void add_function(std::vector<Var> scope, std::vector<Cost> cost);
 
-  // The cost of an assignment.
+  // Returns the cost of an assignment.
   Cost at(const std::vector<int>& value) const;
 
   // Appends the costs of a variable's values in its functions, while all other variables keep their values. `places`:

@@ -111,8 +111,8 @@ class TreeAnnealer final : public Annealer {
     for (std::size_t w = 0; w < Words; ++w) to[w] |= from[w];
   }
 
-  // A swap is accepted if the pair's cost grows by a factor below 2^(temperature * e), where e is exponentially
-  // distributed.
+  // Sets the thresholds of a temperature. A swap is accepted if the pair's cost grows by a factor below 2^(temperature
+  // * e), where e is exponentially distributed.
   void set_temperature(double temperature) {
     for (std::size_t i = 0; i < threshold_count; ++i)
       threshold_[i] = std::exp2(-temperature * std::log((static_cast<double>(i) + 0.5) / threshold_count));
@@ -145,7 +145,8 @@ class TreeAnnealer final : public Annealer {
     exchange_children(low, high, p);
   }
 
-  // The lower place now holds p: children whose messages contain p hang below it, the others below the upper place.
+  // Moves children after the swap of two places. The lower place now holds p: children whose messages contain p hang
+  // below it, the others below the upper place.
   void exchange_children(Vertex low, Vertex high, Vertex p) {
     Vertex to_low = none, to_high = low;
     const auto distribute = [&](Vertex c) {

@@ -33,7 +33,8 @@ class Annealer {
   virtual const Order& best() const = 0;
 };
 
-// `limit`: log2 of the cells of the largest acceptable table; above it, costs rise steeply.
+// Prepares the annealing of a patch. `limit`: log2 of the cells of the largest acceptable table; above it, costs rise
+// steeply.
 std::unique_ptr<Annealer> make_annealer(const Patch& patch, double limit);
 
 // Cuts the order's elimination tree into connected pieces of at most `piece` vertices, anneals each piece, and joins

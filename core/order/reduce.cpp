@@ -9,8 +9,8 @@
 namespace elimina::order {
 namespace {
 
-// Every order has a bucket of at least this many cells (log2): the weighted degeneracy, found by removing the vertex
-// with the smallest bucket again and again.
+// Returns a lower bound on log2 of the cells of any order's largest bucket: the weighted degeneracy, found by removing
+// the vertex with the smallest bucket again and again.
 double largest_bucket_bound(const Remainder& rest, Vertex count) {
   using Entry = std::pair<double, Vertex>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap;
@@ -79,8 +79,8 @@ class Reducer {
     }
   }
 
-  // Among simplicial vertices with the same closed neighbourhood, the largest domain goes first, so that the other
-  // buckets do not contain it.
+  // Returns the vertex with the largest domain among the simplicial vertices with v's closed neighbourhood: it is
+  // eliminated first, so that the other buckets do not contain it.
   Vertex largest_twin(Vertex v) const {
     Vertex best = v;
     for (Vertex u : rest_.neighbours(v))

@@ -39,7 +39,7 @@ class Recorder : public RecordWriter {
   static constexpr std::size_t kFew = 8;  // largest number of axes of a table that is searched for a variable
 
   void find(const Read& read);
-  // Stride along a variable of the table that was selected last; 0 if it lacks the variable.
+  // Returns the stride along a variable of the table that was selected last; 0 if the table lacks the variable.
   i64 along(int variable) const;
 
   const Steps& steps_;

@@ -70,7 +70,7 @@ struct Steps {
     while (others.size() < step) others.close();
     others.append(list);
   }
-  // The same steps in another sequence, in which every message is still written before it is read.
+  // Returns the same steps in another sequence, in which every message is still written before it is read.
   Steps moved(std::span<const int> sequence) const;
 };
 

@@ -103,8 +103,9 @@ std::size_t Cache::bucket_number(const Word* key) const {
   return static_cast<std::size_t>(static_cast<unsigned __int128>(hash) * active_ >> 64);
 }
 
-// The entries of bucket i move to the buckets 2 i and 2 i + 1. Going from the last bucket down overwrites nothing.
-// Those of the upper half move beyond the old end, so that several threads may move them.
+// Doubles the number of active buckets: the entries of bucket i move to the buckets 2 i and 2 i + 1. Going from the
+// last bucket down overwrites nothing. The entries of the upper half move beyond the old end, so that several threads
+// may move them.
 void Cache::grow(int threads) {
   const std::size_t old = active_;
   active_ *= 2;

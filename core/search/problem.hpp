@@ -61,10 +61,10 @@ struct Problem {
   // Messages that pass a variable: those of `below` from other senders.
   std::span<const int> through(Var v) const { return below[v].subspan(static_cast<std::size_t>(sent_[v])); }
 
-  // The factors except constants, for a local search, which does not have the root as a variable.
+  // Returns the factors except constants, for a local search, which does not have the root as a variable.
   network::View factors_view() const;
 
-  // Cost of an assignment by the factors.
+  // Returns the cost of an assignment by the factors.
   double cost(const std::vector<int>& value) const;
 
   // Bytes of the lists and tables without the arena.

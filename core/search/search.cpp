@@ -127,7 +127,8 @@ class Run {
     changed_.notify_all();
   }
 
-  // Called when the root is decided: its bound is the optimum, or no solution is below the limit.
+  // Ends an iteration: stops the search if the bound has reached the incumbent, or if a solution is below the limit;
+  // otherwise, widens the step of the limit.
   void finish(Searcher& searcher, double below) {
     const double upper = upper_;
     if (searcher.lower() >= limit(upper)) {

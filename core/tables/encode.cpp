@@ -461,7 +461,7 @@ class Encoder {
     return is_normal;
   }
 
-  // Called before work on this number of cells of all members; checks for a stop request now and then.
+  // Checks for a stop request now and then; called before work on this number of cells of all members.
   void look(i64 cells) {
     unseen_ += (kFactorCells + cells) * i64(walk_->members().size());
     if (unseen_ < kLookCells) return;

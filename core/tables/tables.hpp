@@ -19,7 +19,7 @@ enum class Sense : std::uint8_t { min_cost, max_cost, probability };
 // Integer cost of a forbidden assignment in a minimisation.
 constexpr i64 kForbidden = std::numeric_limits<i64>::max();
 
-// Forbidden value in a table, by the sense of the model.
+// Returns the forbidden value in a table, by the sense of the model.
 template <class T>
 T forbidden(Sense sense) {
   if (sense == Sense::probability) return 0;

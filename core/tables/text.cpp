@@ -26,7 +26,8 @@ std::string_view without_plus(std::string_view text) {
 
 enum class Number { ok, not_a_number, out_of_range };
 
-// A positive literal below the smallest double is also out of range: a silent 0 would mean 'impossible'.
+// Parses a number. A positive literal below the smallest double is also out of range: a silent 0 would mean
+// 'impossible'.
 template <class T>
 Number parse(std::string_view text, T& value) {
   text = without_plus(text);

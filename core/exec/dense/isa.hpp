@@ -29,7 +29,7 @@ class StepKernels {
   // Translates a step of few combinations; returns its number for `run_translated`.
   virtual i64 translate(StepView step) = 0;
   virtual Peak run_translated(i64 number) const = 0;
-  // `peaks`: output ranges of the program, some of which the step reads.
+  // Runs a step, one combination after another. `peaks`: output ranges of the program, some of which the step reads.
   virtual Peak run_plain(StepView step, const double* peaks) = 0;
   virtual i64 best_value(StepView step, const double* peaks, const int* assignment) = 0;
   // Prepares a step of many combinations; returns its number of independent items.

@@ -141,7 +141,7 @@ class RowKernel {
  public:
   RowKernel(R ring, const Row<V>& row) : narrow_(ring), ring_(Wide<R>::ring(ring)), row_(row) {}
 
-  // Computing the last cells twice is safe: the output is not read.
+  // Computes a row. Computing its last cells twice is safe: the output is not read.
   void run(i64 cells, V* __restrict out, bool past_caches) const {
     if (cells < lanes) {
       Vec partial[1];

@@ -115,9 +115,9 @@ class RowsFunctions {
                          int threads) const = 0;
   virtual Made sort(const Table& rows, int value_bytes, int threads) const = 0;
   virtual bool sorted(const u64* keys, i64 rows, int threads) const = 0;
-  // `axes`: terms, the most significant field first; `sizes`: sizes of these axes.
+  // Makes rows of dense cells. `axes`: terms, the most significant field first; `sizes`: sizes of these axes.
   virtual Made from_dense(const Ring& ring, const void* cells, const i64* axes, const i64* sizes, int count) const = 0;
-  // `cells` contain the semiring's zero before the call.
+  // Writes rows to dense cells, which contain the semiring's zero before the call.
   virtual void to_dense(const Table& rows, int value_bytes, const i64* terms, i64 count, void* cells) const = 0;
   // Converts `keys` to keys of `words` words.
   virtual Buffer move(const u64* keys, i64 rows, const i64* segments, i64 count, int words, int threads) const = 0;

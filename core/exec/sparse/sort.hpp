@@ -32,7 +32,8 @@ class Sorter {
     return !out_of_order;
   }
 
-  // V stands for the type of the values: they are only moved, so any type of their size will do.
+  // Returns the sorted rows. V stands for the type of the values: they are only moved, so any type of their size will
+  // do.
   template <class V>
   Made run(const V* values) const {
     Made made = room<V>(rows_);
@@ -146,7 +147,7 @@ class Sorter {
     return digits;
   }
 
-  // Stable sort by one digit on all threads; returns the start of each digit, and the end.
+  // Sorts rows stably by one digit on all threads; returns the start of each digit, and the end.
   template <class V>
   std::vector<i64> deal(Digit digit, const Rows<V>& from, const Rows<V>& to) const {
     const i64 kinds = digit.kinds();
