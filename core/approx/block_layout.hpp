@@ -11,8 +11,8 @@ namespace elimina::approx {
 // correspond either to consecutive cells of the other table or all to one cell.
 class BlockLayout {
  public:
-  // `sizes`: sizes of the block's axes; `strides`: strides of the other table along these axes, 0 along an axis that
-  // the other table lacks.
+  // Sets the runs. `sizes`: sizes of the block's axes; `strides`: strides of the other table along these axes, 0 along
+  // an axis that the other table lacks.
   void set(std::span<const i64> sizes, std::span<const i64> strides);
 
   // Adds the other table's cells to the block's cells, or overwrites these if `replaces` is true.

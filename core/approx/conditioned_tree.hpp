@@ -20,8 +20,9 @@ class ConditionedTree {
   // `order`: the variables that are eliminated, each once; all others are conditioned on.
   ConditionedTree(std::vector<std::int64_t> sizes, const ScopeList& scopes, std::vector<std::int32_t> order);
 
-  // Upward pass: returns the natural logarithm of the sum of products, minus infinity if the sum is 0. `values`: values
-  // of all factors, from 0 to 1, one factor after another; `states`: states of the variables that are conditioned on.
+  // Runs the upward pass, and returns the natural logarithm of the sum of products, minus infinity if the sum is 0.
+  // `values`: values of all factors, from 0 to 1, one factor after another; `states`: states of the variables that are
+  // conditioned on.
   double collect(std::span<const double> values, std::span<const std::int32_t> states, TreeTables& tables) const;
 
   // Returns false if numbers that underflowed in the last upward pass may matter.

@@ -16,7 +16,8 @@ namespace {
 
 constexpr double kZero = -std::numeric_limits<double>::infinity();
 
-// A bijection whose bits depend on all bits of its argument (variant 13 of D. Stafford's mixers).
+// Mixes bits by a bijection: each bit of the result depends on all bits of the argument (variant 13 of D. Stafford's
+// mixers).
 u64 mixed(u64 bits) {
   bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9u;
   bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebu;

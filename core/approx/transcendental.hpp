@@ -14,7 +14,7 @@ constexpr double kLeastExponent = -300;
 // ln(2) in two parts; the first ends with zero bits, so that its product with an exponent is exact.
 constexpr double kLogOfTwo = 6.93147180369123816490e-01, kLogOfTwoRest = 1.90821492927058770002e-10;
 
-// exp(x) for x <= 0 within a few units in the last place; 0 for x <= kLeastExponent.
+// Returns exp(x) for x <= 0 within a few units in the last place; 0 for x <= kLeastExponent.
 inline double exponential(double x) {
   constexpr double shift = 6755399441055744.0;                     // 1.5 * 2^52: adding it rounds to an integer
   const double bounded = x > kLeastExponent ? x : kLeastExponent;  // also replaces NaN
@@ -40,7 +40,7 @@ inline double exponential(double x) {
   return x <= kLeastExponent ? 0.0 : sum * scale;
 }
 
-// log((1 + s) / (1 - s)) = 2 artanh(s) for |s| < 0.172: Taylor series.
+// Returns log((1 + s) / (1 - s)) = 2 artanh(s) for |s| < 0.172, by its Taylor series.
 inline double logarithm_of_ratio(double s) {
   const double z = s * s;
   double sum = 1.0 / 21;
@@ -56,7 +56,7 @@ inline double logarithm_of_ratio(double s) {
   return 2 * s + 2 * s * z * sum;
 }
 
-// log(x) for normal x >= 1.
+// Returns log(x) for normal x >= 1.
 inline double logarithm(double x) {
   constexpr std::uint64_t root = 0x3fe6a09e667f3bcd;  // bits of sqrt(1/2): the mantissa is brought to [root, 2 root)
   const std::uint64_t bits = std::bit_cast<std::uint64_t>(x);
@@ -68,7 +68,7 @@ inline double logarithm(double x) {
   return power * kLogOfTwo + (logarithm_of_ratio(s) + power * kLogOfTwoRest);
 }
 
-// log(1 + x) for 0 <= x <= 1.
+// Returns log(1 + x) for 0 <= x <= 1.
 inline double logarithm_of_successor(double x) {
   const bool is_large = x > 0.41421356237309505;  // uses log 2 + log((1 + x) / 2)
   const double s = (is_large ? x - 1 : x) / (is_large ? x + 3 : x + 2);

@@ -27,8 +27,8 @@ class RootBound {
   const std::vector<Length>& multipliers() const { return best_multipliers_; }
   Length scale() const { return scale_; }
 
-  // All edges that a tour of at most `upper` may have; empty if there are more than `max_edges`, or after a stop
-  // request.
+  // Returns all edges that a tour of at most `upper` may have; nullopt if there are more than `max_edges`, or after a
+  // stop request.
   std::optional<Graph> survivors(Length upper, std::size_t max_edges) const;
 
  private:
