@@ -60,7 +60,7 @@ bool Nogoods::revise(Engine& engine, const Branch& branch) {
   return is_over || look_ahead(engine, branch, i);
 }
 
-// If a refuted decision and all decisions above it but `first` hold, `first` is impossible: applies its negation.
+// Applies the negation of the decision `first` if a refuted decision and all decisions above it but `first` hold.
 // Returns false if the domain becomes empty.
 bool Nogoods::look_ahead(Engine& engine, const Branch& branch, std::size_t first) {
   Domains& d = engine.domains();

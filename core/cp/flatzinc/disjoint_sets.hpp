@@ -43,7 +43,7 @@ class DisjointSets {
   }
 
  private:
-  // The view `outer` of a variable that is itself the view `inner` of another one.
+  // Returns the composition of two views: `outer` of a variable that is itself the view `inner` of another one.
   static View compose(View outer, View inner) {
     return {inner.var, outer.scale * inner.scale, outer.scale * inner.offset + outer.offset};
   }

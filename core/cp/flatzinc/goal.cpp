@@ -231,8 +231,8 @@ void Instance::add_restarts(const std::string& kind, Terms arguments) {
   if (arguments.size() == 2) restarts_.growth = value(arguments.front());
 }
 
-// By variable: true if a constraint defines it. MiniZinc also marks variables whose definitions it has dropped, such as
-// the Booleans of a set, so the variables' own annotations do not count.
+// Returns true for each variable that a constraint defines. MiniZinc also marks variables whose definitions it has
+// dropped, such as the Booleans of a set, so the variables' own annotations do not count.
 std::vector<bool> Instance::defined_variables() const {
   std::vector<bool> result(document_.variables.size(), false);
   for (const Constraint& constraint : document_.constraints)

@@ -18,8 +18,8 @@ class Sums {
  public:
   static constexpr Value kMost = 4096;
 
-  // `sizes`: sizes of the possible items, in any order; `lo` and `hi`: bounds of the load minus the sizes of the
-  // required items, at most `kMost`. Returns false if no sum lies within the bounds.
+  // Finds the possible sums. `sizes`: sizes of the possible items, in any order; `lo` and `hi`: bounds of the load
+  // minus the sizes of the required items, at most `kMost`. Returns false if no sum lies within the bounds.
   bool find(std::span<const Value> sizes, Value lo, Value hi) {
     words_ = static_cast<std::size_t>(hi) / 64 + 1;
     count_ = sizes.size();

@@ -108,8 +108,8 @@ class AtMostOneCycle final : public Propagator {
     return counted >= inside || d.remove(xs_[last], static_cast<Value>(first));
   }
 
-  // Entered nodes that are on no path form a cycle: if there is one, all other nodes are left out. Returns false if one
-  // of these nodes cannot be left out.
+  // Leaves out all nodes beside a cycle, if there is one: entered nodes that are on no path form a cycle. Returns false
+  // if a node cannot be left out.
   bool close(Domains& d) {
     std::size_t start = 0;
     while (start < xs_.size() && !(has_left(d, start) && is_entered_[start] == 1)) ++start;

@@ -154,7 +154,7 @@ class Member final : public Propagator {
 
 }  // namespace
 
-// Two views of one variable are a linear constraint on it, as their bounds move together.
+// Two views of one variable make a linear constraint on this variable, as their bounds move together.
 void post_equal(Engine& engine, View x, View y, Control control) {
   if (x.var == y.var) return post_linear(engine, Relation::equal, {1, -1}, {x, y}, 0, control);
   engine.post(std::make_unique<Equal>(x, y, control, true));

@@ -11,13 +11,14 @@ namespace elimina::cp {
 
 namespace {
 
-// One cycle visits all required nodes. One of them is the root. Without the root, the cycle passes the strongly
+// A cycle through all required nodes, one of which is the root. Without the root, the cycle passes the strongly
 // connected components one after another: from the root into the first one, and from the last one back to the root,
 // skipping no component with a required node (Francis and Stuckey, Constraints 2014, with components instead of
 // subtrees of one search).
-// Successors with a value join nodes to paths. A path is one node here, named by its last node; its row has the values
-// of that node's successor: once AllDifferent has run, these are first nodes of paths. In most cases all paths but the
-// root form one component. Two searches from one path confirm this; only otherwise are the components computed.
+// Successors with a value join nodes to paths. A path is one node here, named by its last node. The path's row has the
+// values of its last node's successor: once AllDifferent has run, these are first nodes of paths. In most cases all
+// paths but the root form one component. Two searches from one path confirm this; only otherwise are the components
+// computed.
 class Connected final : public Propagator {
  public:
   explicit Connected(Views xs)
@@ -243,8 +244,8 @@ class Connected final : public Propagator {
     return c == kBack || c == component_[root_] || musts_[static_cast<std::size_t>(c)] > 0;
   }
 
-  // Between neighbouring components with required nodes there is exactly one step. The root, the last component, leads
-  // to the one before it, and component 0 leads back to the root.
+  // Filters the steps between neighbouring components with required nodes: the cycle takes exactly one. The root, the
+  // last component, leads to the one before it, and component 0 leads back to the root.
   bool keep_door(Domains& d, int c) {
     constexpr std::size_t kNone = ~std::size_t{0}, kMany = kNone - 1;
     const auto record = [](std::size_t& only, std::size_t i) { only = only == kNone || only == i ? i : kMany; };

@@ -164,8 +164,8 @@ class DistinctValues final : public Propagator {
   Values assigned_;
 };
 
-// Counting single values and summing the counts is cheap and mostly sufficient; the flow-based propagator is posted
-// last.
+// Posts counts of values. Counting single values and summing the counts is cheap and mostly sufficient; the flow-based
+// propagator is posted last.
 void post_counts_of_values(Engine& engine, const Views& xs, const Values& values, const Views& counts, bool closed) {
   for (std::size_t k = 0; k < values.size(); ++k) engine.post(std::make_unique<CountOfValue>(xs, values[k], counts[k]));
   post_linear(engine, closed ? Relation::equal : Relation::at_most, Values(counts.size(), 1), counts,

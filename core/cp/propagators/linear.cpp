@@ -166,7 +166,8 @@ class Linear final : public Propagator {
     return rest_ % t.factor == 0 && d.has(t.var, rest_ / t.factor);
   }
 
-  // `lo_` stays valid in `keep_below`, which only lowers terms' upper bounds; `hi_` stays valid in `keep_above`.
+  // Keep the sum below or above a bound. `lo_` stays valid in `keep_below`, which only lowers terms' upper bounds;
+  // `hi_` stays valid in `keep_above`.
   bool keep_below(Domains& d, Value bound) {
     return keep_within(d, bound - lo_,
                        [&](const Term& t, Value slack) { return limit(d, t, lo(d, t) + slack, t.factor > 0); });
