@@ -8,7 +8,8 @@
 
 namespace elimina::approx {
 
-// Variables are drawn from the highest number down. A row holds the samples' states of one variable.
+// A group of weighted samples. Variables are drawn from the highest number down. A row holds the samples' states of one
+// variable.
 class Particles {
  public:
   // `max_samples`: largest number of samples of a group. `last_uses`: for each variable, the lowest bucket that reads

@@ -10,7 +10,7 @@
 
 namespace elimina::approx {
 
-// Bounds log sum prod f by Hoelder's inequality: mini-bucket r of a variable x sends (sum_x prod f^(1 / w_r))^w_r,
+// Bound on log sum prod f by Hoelder's inequality: mini-bucket r of a variable x sends (sum_x prod f^(1 / w_r))^w_r,
 // where the weights of a variable's mini-buckets add up to its total weight (1; for a maximised variable, a small
 // number or 0). If all weights are positive, the bound is an upper one; if one is positive and the others negative, a
 // lower one. Shifts move costs between the mini-buckets of a variable.

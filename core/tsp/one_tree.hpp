@@ -22,8 +22,8 @@ struct Graph {
 
 enum class Use : std::uint8_t { out, open, in };
 
-// Lengths and multipliers are whole numbers of parts of a unit, so that bounds are exact. Nothing overflows if
-// `scale_of` the graph is at least 1.
+// A minimum 1-tree and its bound. Lengths and multipliers are whole numbers of parts of a unit, so that bounds are
+// exact. Nothing overflows if `scale_of` the graph is at least 1.
 class OneTree {
  public:
   // City outside of the spanning tree.

@@ -11,8 +11,8 @@
 
 namespace elimina::tsp {
 
-// A tour is an array, and moves reverse sections of the array. Cities with changed edges wait in a queue for the local
-// search. Cities at the same site are consecutive and count as one.
+// A search of tours. A tour is an array, and moves reverse sections of the array. Cities with changed edges wait in a
+// queue for the local search. Cities at the same site are consecutive and count as one.
 class TourSearch {
  public:
   // Needs at least three cities. The first tour is greedy.
