@@ -97,7 +97,7 @@ struct Hint {
   Value value;
 };
 
-// Decides that open variables take their hinted values, in order; skips values outside the domains.
+// A brancher that gives open variables their hinted values, in order, and skips values outside the domains.
 class HintBrancher {
  public:
   // Reserves a trailed word, as `Brancher` does.

@@ -54,7 +54,7 @@ struct Statistics {
 
 inline constexpr Value kNoValue = std::numeric_limits<Value>::max(), kNoBound = std::numeric_limits<Value>::min();
 
-// Finds one solution after another.
+// Interface of searches that find one solution after another.
 class Finder {
  public:
   // Outcome of `next`. `complete`: there is no other (better) solution; `limit`: time, nodes or failures are used up;

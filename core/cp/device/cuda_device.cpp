@@ -153,7 +153,7 @@ class CudaDevice final : public FilterDevice {
   }
 
  private:
-  // Makes the context current in this thread during its lifetime.
+  // A guard that makes the context current in this thread during the guard's lifetime.
   struct Current {
     explicit Current(const CudaDevice& device) : d(device.d_) { check(d.push(device.context_), "taking the context"); }
     ~Current() {

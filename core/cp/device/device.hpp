@@ -11,7 +11,7 @@
 
 namespace elimina::cp {
 
-// A call of the device failed; the text names the call.
+// Error of a call of the device; the text names the call.
 struct DeviceFailed : std::runtime_error {
   using std::runtime_error::runtime_error;
 };

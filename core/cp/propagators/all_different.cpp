@@ -69,7 +69,8 @@ class DifferentByValue final : public Propagator {
   std::size_t done_ = 0;
 };
 
-// Bounds consistency (Lopez-Ortiz, Quimper, Tromp and van Beek, IJCAI 2003): finds Hall intervals by path compression.
+// AllDifferent by bounds (Lopez-Ortiz, Quimper, Tromp and van Beek, IJCAI 2003): finds Hall intervals by path
+// compression.
 class DifferentByBounds final : public Propagator {
  public:
   explicit DifferentByBounds(Views xs) : Propagator(Priority::quadratic), xs_(std::move(xs)) {

@@ -14,7 +14,8 @@ bool stay_inside(Domains& d, const Views& xs) {
   return true;
 }
 
-// Paths of fixed successors: each end stores the other end, and the first node stores the number of edges.
+// One cycle of all nodes. In a path of fixed successors, each end stores the other end, and the first node stores the
+// number of edges.
 class OneCycle final : public Propagator {
  public:
   explicit OneCycle(Views xs) : Propagator(Priority::linear), xs_(std::move(xs)) {}

@@ -10,7 +10,7 @@ namespace elimina::cp {
 
 namespace {
 
-// Durations and demands count with their least values.
+// Tasks on a resource. Durations and demands count with their least values.
 struct Tasks {
   Views starts, durations, demands;
   View capacity;

@@ -29,12 +29,12 @@ void sort_by(const Values& table, std::vector<Place>& order) {
   }
 }
 
-// The state of the last call is valid until a level is undone, so a call costs only as much as has changed. New bounds
-// of z are found in the sorted table. If z is narrow at the root, a copy of the index's row shows its lost values, and
-// values of z without a remaining place are removed. A z that is wider at the root keeps values between those of the
-// table, even once its domain is narrow: they could only be removed one by one. All values of the index are visited
-// only after holes from other constraints, and in the first call after an undone level. `Cell` and `Place` hold a value
-// and a place of the table.
+// The constraint z = table[index]. The state of the last call is valid until a level is undone, so a call costs only as
+// much as has changed. New bounds of z are found in the sorted table. If z is narrow at the root, a copy of the index's
+// row shows its lost values, and values of z without a remaining place are removed. A z that is wider at the root keeps
+// values between those of the table, even once its domain is narrow: they could only be removed one by one. All values
+// of the index are visited only after holes from other constraints, and in the first call after an undone level. `Cell`
+// and `Place` hold a value and a place of the table.
 template <class Cell, class Place>
 class ElementOfValues final : public Propagator {
  public:

@@ -226,7 +226,7 @@ class Linear final : public Propagator {
   bool binary_ = false, scanned_ = false;
 };
 
-// Tries all pairs of values of the two smaller domains, if these are not too many.
+// A sum of three variables, filtered by all pairs of values of the two smaller domains, if these are not too many.
 class SumOfDomains final : public Propagator {
  public:
   SumOfDomains(std::vector<Term> terms, Value bound)

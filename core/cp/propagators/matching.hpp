@@ -23,8 +23,8 @@ class Matching final : public Propagator {
  public:
   using Word = std::uint64_t;
 
-  // Variables `order_[first]` to `order_[last - 1]`. Once measured, `from` and `to` limit the words of their values,
-  // and `largest` is the variable with the most values.
+  // A set of variables: `order_[first]` to `order_[last - 1]`. Once measured, `from` and `to` limit the words of their
+  // values, and `largest` is the variable with the most values.
   struct Subset {
     std::size_t first, last, from, to;
     int largest;

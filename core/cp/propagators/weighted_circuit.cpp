@@ -17,8 +17,8 @@ using tsp::Length;
 using tsp::OneTree;
 using tsp::Use;
 
-// Two edges at each node, and no cycle of fewer nodes. An edge is in the cycle exactly if one of its ends is the
-// other's successor.
+// One cycle of all nodes by its edges: two edges at each node, and no cycle of fewer nodes. An edge is in the cycle
+// exactly if one of its ends is the other's successor.
 class CycleOfEdges final : public Propagator {
  public:
   CycleOfEdges(std::shared_ptr<const Graph> graph, Views successors, Views edges)
