@@ -117,7 +117,7 @@ nb::bytes count_exactly(Words<const i64> words, Words<const i64> starts, Words<c
   return nb::bytes(reinterpret_cast<const char*>(count.data()), count.size() * sizeof(u64));
 }
 
-// A program and its arrays, which the session keeps alive.
+// A session of a program: it keeps the program's arrays alive.
 class DenseSession {
  public:
   DenseSession(const std::string& semiring, double parameter, i64 integer_parameter, Words<const i64> words,

@@ -42,7 +42,7 @@ void check_size(std::size_t size, i64 expected) {
   if (i64(size) != expected) throw nb::value_error("an array has another length");
 }
 
-// Runs without the interpreter's lock; raises what a signal's handler raised.
+// Runs work without the interpreter's lock; raises the exception of a signal's handler.
 template <class Work>
 void run(const Work& work) {
   const auto poll = [] {

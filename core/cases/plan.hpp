@@ -26,7 +26,7 @@ struct CaseTables {
 
 struct CaseProgram {
   struct Marginal {
-    i64 variable, from, to;  // from: offset in the arena; -1: the variable is observed
+    i64 variable, from, to;  // `from`: offset in the arena; -1: the variable is observed; `to`: place in the answer
   };
   struct FactorRead {
     i64 word, factor;  // position in the words of a factor's offset, and the factor

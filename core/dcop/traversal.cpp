@@ -125,7 +125,7 @@ void Traversal::mark(std::vector<Sent>& out) {
   if (!unknown_) pass_on(out);
 }
 
-// Records a neighbour as an ancestor, or as a possible next stop of the token, of which preferred ones come last.
+// Records a neighbour as an ancestor, or as a possible next stop of the token; preferred stops come last.
 void Traversal::add_untried(int source, Body body, std::vector<Sent>& out) {
   if (body.first >= 0) {
     above_.emplace_back(source, body.first);
@@ -136,7 +136,8 @@ void Traversal::add_untried(int source, Body body, std::vector<Sent>& out) {
   if (!--unknown_) pass_on(out);
 }
 
-// Sends the token to the preferred neighbour without a visit, the last of `untried_`, or back to the parent.
+// Sends the token to the last neighbour of `untried_` without a visit, which is the preferred one, or back to the
+// parent.
 void Traversal::pass_on(std::vector<Sent>& out) {
   while (!untried_.empty()) {
     const int next = untried_.back().second.second;

@@ -21,7 +21,7 @@ constexpr i64 kWidth = 4;
 constexpr int kMaxLanes = 2 * kWidth;
 static_assert(Panels::kColumns == 2 * kWidth);
 
-// Number of products that hide the time of a call to `poll`.
+// Number of products between two calls of `poll`, whose time is then negligible.
 constexpr i64 kProductsPerPoll = i64(1) << 24;
 
 // Smallest number of sequences that run in all lanes, although some lanes are empty.
@@ -542,7 +542,7 @@ void BestPath::run_lanes(const Steps& steps, std::span<const double> start, std:
   const i64 count = states(), width = panels_.padded() * kLanes;
   const Lanes<kLanes> lanes(steps, sequences);
   Poller poller(count * count * kLanes, poll);
-  // Messages of a segment, and one message before each segment.
+  // If the messages of all steps take too much memory, only those of one segment are kept, and one before each segment.
   i64 span = lanes.longest;
   if (span * width > cells) span = std::max<i64>(1, i64(std::sqrt(double(span))) + 1);
   const i64 segments = (lanes.longest + span - 1) / span;

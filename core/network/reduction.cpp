@@ -102,7 +102,8 @@ class Reduction::Work {
     return sum_out(v);
   }
 
-  // Eliminates a variable with exactly one allowed value; nullopt if it has none or several, or too many functions.
+  // Eliminates a variable with exactly one allowed value; returns nullopt if the variable has none or several, or too
+  // many functions.
   std::optional<Eliminated> assign(Var v) {
     int value = -1;
     for (int x = 0; x < network_.size[v]; ++x) {
@@ -116,8 +117,8 @@ class Reduction::Work {
     return Eliminated{v, {}, {value}};
   }
 
-  // Replaces a variable by a neighbour that determines it; nullopt if no neighbour does, a function would become too
-  // large, or the variable has too many functions.
+  // Replaces a variable by a neighbour that determines it; returns nullopt if no neighbour does, a function would
+  // become too large, or the variable has too many functions.
   std::optional<Eliminated> replace(Var v) {
     if (functions(v).size() > most_functions) return std::nullopt;
     for (const int i : functions(v)) {

@@ -100,7 +100,7 @@ class Builder {
   Marks marks_;
 };
 
-// Walks through a forest from any of its nodes.
+// A forest, with walks from any of its nodes.
 class Forest {
  public:
   explicit Forest(std::span<const int> parents) : towards_(parents.size()), seen_(parents.size(), -1) {

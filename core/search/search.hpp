@@ -33,7 +33,7 @@ struct Report {
   double cost = infinite, bound = -infinite;
   std::uint64_t nodes = 0, hits = 0, entries = 0;
   std::size_t bytes = 0;                 // bytes of the cache
-  double seconds = 0, first = infinite;  // `first`: time of the first solution
+  double seconds = 0, first = infinite;  // seconds of the search, and until the first solution
   std::vector<Event> events;
 };
 

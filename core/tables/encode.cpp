@@ -175,7 +175,7 @@ class FactorWalk {
 
   const Tables& tables_;
   const FactorArrays& factors_;
-  std::vector<Digit> digits_;   // none: the axes in the order of the scope
+  std::vector<Digit> digits_;   // digits of the order; empty: the axes in the order of the scope
   std::span<const i64> sizes_;  // sizes of the digits
   std::vector<i64> digit_sizes_, digit_strides_;
   std::array<Axis, kMostAxes> out_;
@@ -197,7 +197,7 @@ struct Box {
   bool exact = true;  // true if all positive products are normal numbers
 };
 
-// Encodes boxes of factors, in buffers of its own.
+// Encoder of boxes of factors, with buffers of its own.
 class Encoder {
  public:
   Encoder(const Tables& tables, Sense sense, Rule rule, i64 limit, Number type, char* arena)

@@ -1,5 +1,5 @@
-// Output cells of a step whose tables are contiguous in the eliminated variable: vectors run over its values, one cell
-// after another, and the marginals of a block of cells are folded together.
+// Computes output cells of a step whose tables are contiguous in the eliminated variable: vectors run over the
+// variable's values, one cell after another, and the marginals of a block of cells are folded together.
 #pragma once
 #include <algorithm>
 #include <utility>

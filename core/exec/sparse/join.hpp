@@ -273,7 +273,8 @@ class Join {
     writer.rows = rows;
   }
 
-  // Joins all pairs of two ranges of rows. The address of a dense table's cell is the sum of a share of each row's key.
+  // Joins all pairs of two ranges of rows. The address of a dense table's cell is the sum of two shares, one for each
+  // row's key.
   void product(Range l, Range r, std::vector<i64>& cells, Writer<W, Value>& writer) const {
     const std::size_t tables = std::size_t(stage_.tables());
     cells.resize(std::size_t(r.rows() + 1) * tables);
