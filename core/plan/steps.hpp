@@ -111,8 +111,8 @@ class Writer {
   // Adds a scope with all variables of the tables except `without`; returns its number.
   int scope_of_all(std::span<const Read> reads, int without = -1);
 
-  // Appends the steps that eliminate a variable from the tables `reads`, among them joins that replace tables in this
-  // list; returns the message over a scope. `variable`: kJoin for a join.
+  // Appends the steps that eliminate a variable from the tables `reads`; returns the message over a scope. Joins
+  // replace tables in `reads`. `variable`: kJoin for a join.
   Read eliminate(int variable, int scope, std::vector<Read>& reads, double weight = 1);
   // Appends a step that eliminates several variables, the earliest first; the number of tables must be within the limit
   // of a step.
