@@ -183,7 +183,7 @@ double ConditionedTree::collect(std::span<const double> values, std::span<const 
 }
 
 bool ConditionedTree::is_accurate(const TreeTables& tables) const {
-  // A message of zeros ends an upward pass.
+  // A message of zeros ends an upward pass, so later nodes have no scales.
   const auto unfinished = std::ranges::find(tables.log_scales, -kUnlimited) - tables.log_scales.begin();
   const bool is_zero = std::size_t(unfinished) < nodes_.size();
   const std::size_t joined = std::size_t(unfinished) + is_zero;

@@ -33,7 +33,7 @@ class RootBound {
 
  private:
   struct Tree {
-    std::vector<int> order, parent;  // parents first; without the special city 0
+    std::vector<int> order, parent;  // cities without the special one, parents first; parent of each city
     std::vector<Length> above;       // length of the edge to the parent
     int first = -1, second = -1;     // the special city's neighbours
     Length value = 0;

@@ -282,7 +282,7 @@ void TourSearch::make(int t2, const Move& move) {
   }
 }
 
-// Exchanges two consecutive sections.
+// Makes a double bridge: exchanges two consecutive sections.
 void TourSearch::bridge() {
   backwards_ = false;
   const auto longest = static_cast<std::uint64_t>(std::min(kLongestPiece, (n_ - 2) / 2));
