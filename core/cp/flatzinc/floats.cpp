@@ -20,7 +20,7 @@ constexpr int kGridDecimals = 6, kFactorDecimals = 4;
 constexpr int kMostDecimals = 15;
 // Decimals of a sum that is rounded anyway.
 constexpr int kInexactDecimals = 8;
-// Limits of numbers, so that the solver's products and sums do not overflow.
+// Limits of a number, of a number on the grid, and of a sum, so that the solver's products and sums do not overflow.
 constexpr double kGreatestNumber = 0x1p50, kGreatestGrid = 0x1p42, kGreatestSum = 0x1p57;
 // Bounds that are not on the grid are rounded outward.
 constexpr double kGridOutward = 1e-300;

@@ -191,7 +191,7 @@ void sum_at_most(T t, const std::string& suffix, bool at_least, Value gap) {
   t.post("int_lin_le" + suffix, arguments);
 }
 
-// Compares the number of true Booleans with a number.
+// Posts a comparison of the number of true Booleans with a number.
 void boolean_sum(T t, const std::string& relation, bool at_least, Value gap) {
   t.expect(2);
   Argument factors = ones(t.list(0).size());

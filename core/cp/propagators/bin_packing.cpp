@@ -171,7 +171,7 @@ Value total_size(const ConstraintCall& call, const Values& sizes) {
 
 }  // namespace
 
-// Arguments: loads of the bins, bins of the items (from 0 on), sizes of the items.
+// Posts that items fill bins to loads. Arguments: loads of the bins, bins of the items (from 0 on), sizes of the items.
 void post_bin_packing(ConstraintCall& call) {
   call.same_length(1, 2);
   const Views loads = call.views(0), bins = call.views(1);

@@ -49,7 +49,8 @@ class Connected final : public Propagator {
   using Word = std::uint64_t;
   using Row = std::vector<Word>;
 
-  // Components are numbered against the order in which the cycle passes them; `kUnseen`: not reached from the root.
+  // Components are numbered against the order in which the cycle passes them; `kUnseen`: not reached from the root;
+  // `kBack`: the root again, after component 0.
   static constexpr int kUnseen = -2, kBack = -1;
 
   static void add(Row& row, std::size_t i) { row[i / 64] |= Word{1} << (i % 64); }

@@ -185,7 +185,7 @@ void post_counts_of_values(Engine& engine, const Views& xs, const Values& values
   if (GlobalCardinality::fits(xs, sorted)) engine.post(std::make_unique<GlobalCardinality>(xs, sorted, theirs));
 }
 
-// Arguments: variables, values, their counts.
+// Posts the counts of several values. Arguments: variables, values, their counts.
 void post_cardinality(ConstraintCall& call, bool closed) {
   call.same_length(1, 2);
   const Values listed = call.values(1);
@@ -206,7 +206,7 @@ void post_cardinality(ConstraintCall& call, bool closed) {
 
 }  // namespace
 
-// Arguments: variables, the value, its count.
+// Posts the count of one value. Arguments: variables, the value, its count.
 void post_count(ConstraintCall& call) {
   const Views xs = call.views(0);
   const View y = call.view(1), count = call.view(2);
@@ -218,7 +218,7 @@ void post_count(ConstraintCall& call) {
 void post_open_cardinality(ConstraintCall& call) { post_cardinality(call, false); }
 void post_closed_cardinality(ConstraintCall& call) { post_cardinality(call, true); }
 
-// Arguments: the number of different values, variables.
+// Posts how many values occur. Arguments: the number of different values, variables.
 void post_distinct_values(ConstraintCall& call) {
   call.engine().post(std::make_unique<DistinctValues>(call.views(1), call.view(0)));
 }

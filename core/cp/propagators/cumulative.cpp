@@ -239,8 +239,8 @@ class EdgeFinding final : public Propagator {
       pieces[k] = {-pieces[k].begin, k + 1 < pieces.size() ? pieces[k + 1].height : 0};
   }
 
-  // Visits windows from a start to an end of free tasks. A task that begins in a window and may end after it is limited
-  // to the window's remaining energy. Returns false if the tasks inside a window need more energy than it has.
+  // Visits the windows between starts and ends of free tasks. A task that begins in a window and may end after it is
+  // limited to the window's remaining energy. Returns false if the tasks inside a window need more energy than it has.
   bool find() {
     const std::size_t n = free_.size();
     by_start_.resize(n);
@@ -321,7 +321,7 @@ bool post_shared_resource(const ConstraintCall& call, const Views& starts, const
   return false;
 }
 
-// Arguments: starts, durations, demands, capacity.
+// Posts tasks on a resource. Arguments: starts, durations, demands, capacity.
 void post_cumulative(ConstraintCall& call) {
   call.same_length(0, 1);
   call.same_length(0, 2);

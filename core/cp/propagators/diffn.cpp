@@ -1,6 +1,6 @@
-// Boxes in the plane that do not overlap. Each pair is filtered by the sides (left, right, below or above) on which one
-// box may lie of the other; each direction by the lengths of boxes that lie beside each other (Beldiceanu and
-// Contejean, 1994).
+// Boxes in the plane that do not overlap. A pair of boxes is filtered by the sides (left, right, below or above) on
+// which one of them may lie beside the other; each direction is filtered by the lengths of boxes that lie beside each
+// other (Beldiceanu and Contejean, 1994).
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -104,8 +104,8 @@ void post(ConstraintCall& call, bool is_strict) {
 
 }  // namespace
 
-// Arguments: origins on two axes, sizes on both axes, presences. Boxes without an area overlap nothing; in the strict
-// form, they must not lie inside another box, either.
+// Post boxes that do not overlap. Arguments: origins on two axes, sizes on both axes, presences. Boxes without an area
+// overlap nothing; in the strict form, they must not lie inside another box, either.
 void post_boxes(ConstraintCall& call) { post(call, false); }
 void post_strict_boxes(ConstraintCall& call) { post(call, true); }
 

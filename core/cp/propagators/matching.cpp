@@ -8,8 +8,8 @@ namespace elimina::cp {
 
 namespace {
 
-// Number of iterations that loops prefetch domains ahead. Prefetching the words of domains' rows costs more than it
-// saves.
+// Number of iterations by which loops prefetch domains in advance. Prefetching the words of domains' rows costs more
+// than it saves.
 constexpr std::size_t kAhead = 16;
 
 constexpr Value kMostMatrixWords = Value{1} << 25, kWidest = Value{1} << 20;

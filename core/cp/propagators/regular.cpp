@@ -173,7 +173,8 @@ Automaton automaton(const ConstraintCall& call) {
 
 }  // namespace
 
-// Arguments: variables, states, symbols, table (states and symbols from 1 on, 0: none), first state, last states.
+// Posts that values spell a word of an automaton. Arguments: variables, states, symbols, table (states and symbols from
+// 1 on, 0: none), first state, last states.
 void post_regular(ConstraintCall& call) {
   Views xs = call.views(0);
   for (View& x : xs) x = x - 1;

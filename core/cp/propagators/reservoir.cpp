@@ -89,8 +89,8 @@ class Reservoir final : public Propagator {
 
 }  // namespace
 
-// Arguments: times of events; the events' changes to the level, which begins at 0; presences; the least and the
-// greatest level.
+// Posts events that keep a level within limits. Arguments: times of events; the events' changes to the level, which
+// begins at 0; presences; the least and the greatest level.
 void post_reservoir(ConstraintCall& call) {
   call.same_length(0, 1);
   call.same_length(0, 2);

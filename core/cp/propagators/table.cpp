@@ -160,14 +160,15 @@ class Table final : public Propagator {
 
 }  // namespace
 
-// Arguments: variables, and rows one after the other.
+// Posts that values form a row of a table. Arguments: variables, and rows one after the other.
 void post_table(ConstraintCall& call) {
   if (call.length(0) == 0 || call.length(1) % call.length(0) != 0)
     call.refuse("each row has a value for each variable");
   call.engine().post(std::make_unique<Table>(call.views(0), call.values(1), Values{}));
 }
 
-// Arguments: as for a table, and for each cell a 1 if it is a star; the value of a star does not count.
+// Posts that values form a row of a table with stars. Arguments: as for a table, and for each cell a 1 if it is a star;
+// the value of a star does not count.
 void post_starred_table(ConstraintCall& call) {
   call.same_length(1, 2);
   if (call.length(0) == 0 || call.length(1) % call.length(0) != 0)

@@ -59,7 +59,8 @@ class TransitionTimes final : public Propagator {
 
 }  // namespace
 
-// Arguments: starts, durations, presences; the time from each task to each other one, row by row.
+// Posts tasks with times between them. Arguments: starts, durations, presences; the time from each task to each other
+// one, row by row.
 void post_transition_times(ConstraintCall& call) {
   call.same_length(0, 1);
   call.same_length(0, 2);

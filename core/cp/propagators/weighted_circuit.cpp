@@ -251,8 +251,8 @@ Graph undirected_graph(const ConstraintCall& call) {
 
 }  // namespace
 
-// Arguments: successors, both ends and the length of each edge, a Boolean of each edge (1: it is in the circuit), the
-// circuit's length.
+// Posts a circuit with its length. Arguments: successors, both ends and the length of each edge, a Boolean of each edge
+// (1: it is in the circuit), the circuit's length.
 void post_weighted_circuit(ConstraintCall& call) {
   Graph graph = undirected_graph(call);
   Engine& engine = call.engine();
