@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kPartsEach = 30, kMostWaiting = 256;
 constexpr double kRaceSeconds = 2, kPollSeconds = 0.02;
-constexpr double kPauses[] = {0.1, 2};  // seconds of search after which it pauses for other methods
+constexpr double kPauses[] = {0.1, 2};  // seconds after which the search pauses for other methods
 
 Value value_of(View x, const Values& solution) {
   return x.scale * solution[static_cast<std::size_t>(x.var)] + x.offset;

@@ -40,7 +40,7 @@ constexpr double kWeightGrowth = 1.001;
 // too hard.
 constexpr double kTargetFailures = 100;
 
-// Seconds of search after which it pauses for other methods.
+// Seconds after which the search pauses for other methods.
 constexpr double kPauses[] = {0, 2};
 
 // Intervals with more values than this are halved in a search for a target.
@@ -449,7 +449,7 @@ Search::Turn Search::restart() {
   return Turn::paused;
 }
 
-// Begins a stretch, on the level of facts that hold for all better solutions.
+// Begins a stretch, after propagating facts that hold for all better solutions.
 void Search::start_stretch() {
   ++statistics_.nodes;
   failed_ = is_refuted_ = !bounded() || !is_aimed() || !exclude_costs() || !engine_.propagate();

@@ -33,7 +33,7 @@ struct Options {
   bool has_orderings = false;  // true if the model has orderings, which come first
   std::vector<Row> rows;       // rows of the search and of its parts (`enter`); empty: made from the options above
   std::vector<Row> part_rows;
-  // `next` returns `paused` after the first stretch of the schedule, and once more after two seconds.
+  // True if `next` returns `paused` after the first stretch of the schedule, and once more after two seconds.
   bool pauses = false;
   std::uint64_t seed = 0;
   double seconds = std::numeric_limits<double>::infinity();

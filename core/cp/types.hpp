@@ -16,7 +16,7 @@ inline constexpr Value kLimit = Value{1} << 52;
 // hole costs a lookup, so propagators remove only bounds and single values there.
 inline constexpr Value kListed = (Value{1} << 16) - 1;
 
-// scale * variable + offset. A Boolean is a variable of 0 and 1, its negation is the view 1 - x.
+// A view of a variable: scale * variable + offset. A Boolean x is a variable of 0 and 1; its negation is the view 1 - x.
 struct View {
   std::int32_t var = -1;
   std::int32_t scale = 1;

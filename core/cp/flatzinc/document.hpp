@@ -78,7 +78,7 @@ struct Constraint {
   Position position;
 };
 
-// An output of a solution.
+// An item of the output of a solution.
 struct Output {
   std::string_view name;
   Term value;

@@ -42,7 +42,7 @@ double real(const Term& t) {
   return t.kind == Kind::real ? std::bit_cast<double>(t.value) : static_cast<double>(t.value);
 }
 
-// numerator / 10^decimals, up to an error.
+// A decimal number: numerator / 10^decimals, up to an error.
 struct Decimal {
   Value numerator = 0;
   int decimals = 0;
