@@ -44,16 +44,16 @@ int CliqueForest::add_clique(Scope scope) {
 void CliqueForest::link(int clique, int other) {
   for (const auto& [number, neighbour] : {std::pair(clique, other), std::pair(other, clique)}) {
     std::vector<int>& neighbours = cliques_[number].neighbours;
-    const auto at = std::ranges::lower_bound(neighbours, neighbour);
-    if (at == neighbours.end() || *at != neighbour) neighbours.insert(at, neighbour);
+    const auto position = std::ranges::lower_bound(neighbours, neighbour);
+    if (position == neighbours.end() || *position != neighbour) neighbours.insert(position, neighbour);
   }
 }
 
 void CliqueForest::unlink(int clique, int other) {
   for (const auto& [number, neighbour] : {std::pair(clique, other), std::pair(other, clique)}) {
     std::vector<int>& neighbours = cliques_[number].neighbours;
-    const auto at = std::ranges::lower_bound(neighbours, neighbour);
-    if (at != neighbours.end() && *at == neighbour) neighbours.erase(at);
+    const auto position = std::ranges::lower_bound(neighbours, neighbour);
+    if (position != neighbours.end() && *position == neighbour) neighbours.erase(position);
   }
 }
 

@@ -127,9 +127,9 @@ bool JoinGraph::run(double tolerance, double damping, std::uint64_t updates) {
   const std::size_t count = scopes_.count();
   std::int64_t cells = 0;
   const auto look = [&](std::size_t cluster) {
-    constexpr std::int64_t some = 1 << 16;
+    constexpr std::int64_t cells_between_polls = 1 << 16;
     cells += this->cells(cluster) * std::int64_t(1 + ports(cluster).size()) + 64;
-    if (cells < some) return false;
+    if (cells < cells_between_polls) return false;
     cells = 0;
     return stopped();
   };

@@ -118,8 +118,8 @@ bool RegionGraph::add_intersections(std::size_t largest) {
     if (scope.size() > 2) pending.push_back(scope);
   };
   const auto is_over = [&] {
-    constexpr std::int64_t some = 1024;
-    return members > max_members_ || (++looks % some == 0 && stopped());
+    constexpr std::int64_t steps_between_polls = 1024;
+    return members > max_members_ || (++looks % steps_between_polls == 0 && stopped());
   };
   for (std::size_t begin = 0, end = 0; begin < holders.size(); begin = end) {
     const auto [first, second, region] = holders[begin];

@@ -132,9 +132,9 @@ bool RegionPropagation::filter_tuples() {
 }
 
 bool RegionPropagation::look(std::int64_t cells) {
-  constexpr std::int64_t some = 1 << 15;
+  constexpr std::int64_t cells_between_polls = 1 << 15;
   looked_ += cells + 32;
-  if (looked_ < some) return false;
+  if (looked_ < cells_between_polls) return false;
   looked_ = 0;
   return stopped();
 }

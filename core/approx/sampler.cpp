@@ -52,13 +52,13 @@ Sampler::Sampler(std::span<const double> arena, std::span<const i64> words, std:
     : arena_(arena), sizes_(sizes.begin(), sizes.end()), first_(first), last_(last) {
   struct Read {
     i64 bucket;
-    std::size_t at;
+    std::size_t position;
   };
   std::vector<Read> homes, origins;
-  for (std::size_t at = 0; at < words.size(); at += 5 + 2 * std::size_t(words[at + 4])) {
-    const i64 home = words[at + 1], origin = words[at + 3];
-    if (home >= first && home < last) homes.push_back({home, at});
-    if (origin >= first && origin < last && is_weighted[std::size_t(origin)]) origins.push_back({origin, at});
+  for (std::size_t position = 0; position < words.size(); position += 5 + 2 * std::size_t(words[position + 4])) {
+    const i64 home = words[position + 1], origin = words[position + 3];
+    if (home >= first && home < last) homes.push_back({home, position});
+    if (origin >= first && origin < last && is_weighted[std::size_t(origin)]) origins.push_back({origin, position});
   }
   const auto by_bucket = [](const Read& a, const Read& b) { return a.bucket < b.bucket; };
   std::stable_sort(homes.begin(), homes.end(), by_bucket);
@@ -71,12 +71,12 @@ Sampler::Sampler(std::span<const double> arena, std::span<const i64> words, std:
   last_uses_.resize(sizes_.size());
   std::iota(last_uses_.begin(), last_uses_.end(), i64{0});
   // A sent message also has a stride along its home's variable, because that variable is drawn before the sender's.
-  const auto table_of = [&](std::size_t at, bool is_sent) {
+  const auto table_of = [&](std::size_t position, bool is_sent) {
     const i64 begin = i64(strides_.size());
-    if (is_sent && words[at + 1] >= 0) strides_.push_back({words[at + 1], words[at + 2]});
-    for (i64 k = 0; k < words[at + 4]; ++k)
-      strides_.push_back({words[at + 5 + 2 * std::size_t(k)], words[at + 6 + 2 * std::size_t(k)]});
-    return Table{words[at], words[at + 2], begin, i64(strides_.size())};
+    if (is_sent && words[position + 1] >= 0) strides_.push_back({words[position + 1], words[position + 2]});
+    for (i64 k = 0; k < words[position + 4]; ++k)
+      strides_.push_back({words[position + 5 + 2 * std::size_t(k)], words[position + 6 + 2 * std::size_t(k)]});
+    return Table{words[position], words[position + 2], begin, i64(strides_.size())};
   };
   const auto use = [&](const Table& table, i64 bucket) {
     for (i64 k = table.begin; k < table.end; ++k) {
@@ -88,11 +88,12 @@ Sampler::Sampler(std::span<const double> arena, std::span<const i64> words, std:
   for (i64 v = first; v < last; ++v) {
     Bucket& bucket = buckets_[std::size_t(v - first)];
     bucket.begin = i64(tables_.size());
-    for (; home < homes.size() && homes[home].bucket == v; ++home) tables_.push_back(table_of(homes[home].at, false));
+    for (; home < homes.size() && homes[home].bucket == v; ++home)
+      tables_.push_back(table_of(homes[home].position, false));
     bucket.end = i64(tables_.size());
     bucket.sent_begin = i64(messages_.size());
     for (; origin < origins.size() && origins[origin].bucket == v; ++origin)
-      messages_.push_back(table_of(origins[origin].at, true));
+      messages_.push_back(table_of(origins[origin].position, true));
     bucket.sent_end = i64(messages_.size());
     for (i64 t = bucket.begin; t < bucket.end; ++t) use(tables_[std::size_t(t)], v);
     for (i64 t = bucket.sent_begin; t < bucket.sent_end; ++t) use(messages_[std::size_t(t)], v);

@@ -35,8 +35,8 @@ int GrowingTree::add_front(Scope scope) {
 void GrowingTree::widen(int number, Scope wider) {
   for (const int v : wider) {
     std::vector<int>& holders = holders_[v];
-    const auto at = std::ranges::lower_bound(holders, number);
-    if (at == holders.end() || *at != number) holders.insert(at, number);
+    const auto position = std::ranges::lower_bound(holders, number);
+    if (position == holders.end() || *position != number) holders.insert(position, number);
   }
   set_scope(number, std::move(wider));
 }

@@ -434,12 +434,12 @@ std::vector<int> WeightedMiniBuckets::decode(int count, std::uint64_t seed) cons
           const Source& source = sources_[s];
           if (source.origin == Origin::kShift) continue;  // the shifts of a bucket cancel
           const i64* const strides = strides_.data() + source.begin;
-          i64 at = 0;
-          for (std::size_t axis = 1; axis < clique.size(); ++axis) at += strides[axis] * values[clique[axis]];
-          for (i64 x = 0; x < sizes_[v]; ++x, at += strides[0])
+          i64 cell = 0;
+          for (std::size_t axis = 1; axis < clique.size(); ++axis) cell += strides[axis] * values[clique[axis]];
+          for (i64 x = 0; x < sizes_[v]; ++x, cell += strides[0])
             scores[x] += source.origin == Origin::kFactor
-                             ? values_[source.offset + at]
-                             : std::bit_cast<float>(records_[records_begin_[source.node] + at]);
+                             ? values_[source.offset + cell]
+                             : std::bit_cast<float>(records_[records_begin_[source.node] + cell]);
         }
       }
       if (number > 0)

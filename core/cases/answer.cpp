@@ -50,7 +50,7 @@ class Reader {
       exponent -= scale_exponent<V>(peaks_[2 * number]);
       multiply(double(arena_[step(number)[kOut]]));
     }
-    for (const i64 at : program_.constants) multiply(double(arena_[at]));
+    for (const i64 cell : program_.constants) multiply(double(arena_[cell]));
     return {log + double(exponent) * std::numbers::ln2,
             std::ldexp(sum, int(std::clamp(exponent + own_exponent, -kFarthest, kFarthest))), sound()};
   }

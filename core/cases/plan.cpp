@@ -86,17 +86,17 @@ void CasePlanner::make(const int* values, double most_work) {
 
 void CasePlanner::point(CaseProgram& program, const int* values) const {
   program.constants.clear();
-  std::vector<i64> at = tables_.offsets;
+  std::vector<i64> offsets = tables_.offsets;
   for (i64 f = 0; f < tables_.factors(); ++f) {
     bool constant = true;
     for (i64 i = tables_.scopes.starts[f]; i < tables_.scopes.starts[f + 1]; ++i) {
       const int value = values[tables_.scopes.items[i]];
       constant = constant && value >= 0;
-      if (value > 0) at[f] += value * tables_.strides[i];
+      if (value > 0) offsets[f] += value * tables_.strides[i];
     }
-    if (constant) program.constants.push_back(at[f]);
+    if (constant) program.constants.push_back(offsets[f]);
   }
-  for (const auto& read : program.reads) program.words[read.word] = at[read.factor];
+  for (const auto& read : program.reads) program.words[read.word] = offsets[read.factor];
 }
 
 }  // namespace elimina

@@ -226,21 +226,21 @@ std::uint64_t Domains::popped() {
 void Domains::revert(std::uint64_t entry) {
   const auto v = static_cast<int>(entry >> 32);
   Domain& d = domains_[v];
-  const auto what = static_cast<std::uint32_t>(entry);
-  if (what == kBoundsSaved) {
+  const auto change = static_cast<std::uint32_t>(entry);
+  if (change == kBoundsSaved) {
     if (changes_) changes_->see(v);
     for (Value* x : {&d.size, &d.hi, &d.lo}) *x = static_cast<Value>(popped());
-  } else if (what == kRowBuilt) {
+  } else if (change == kRowBuilt) {
     d.row = kNoRow;
   } else {
     ++d.size;
-    if (what == kHoleMade) {
+    if (change == kHoleMade) {
       known_holes_.erase({v, holes_[d.holes].value});
       d.holes = holes_[d.holes].next;
     } else {
-      rows_[d.row + what / 64] |= std::uint64_t{1} << (what % 64);
+      rows_[d.row + change / 64] |= std::uint64_t{1} << (change % 64);
     }
-    if (changes_ && what != kHoleMade) changes_->see_word(v, d.row + what / 64);
+    if (changes_ && change != kHoleMade) changes_->see_word(v, d.row + change / 64);
   }
 }
 

@@ -211,11 +211,11 @@ class Domains {
     const Value least = d.lo - d.base - bit, last = d.hi - d.base - bit;  // bits of the bounds
     if (last < 0 || least > 63) return 0;
     const std::uint64_t* const words = rows_.data() + d.row;
-    const Value at = bit >> 6;
+    const Value word = bit >> 6;
     const int shift = static_cast<int>(bit & 63);
     // A word is read only if it has bits within the bounds.
-    std::uint64_t bits = least < 64 - shift ? words[at] >> shift : 0;
-    if (shift && last >= 64 - shift) bits |= words[at + 1] << (64 - shift);
+    std::uint64_t bits = least < 64 - shift ? words[word] >> shift : 0;
+    if (shift && last >= 64 - shift) bits |= words[word + 1] << (64 - shift);
     if (least > 0) bits &= ~std::uint64_t{0} << least;
     if (last < 63) bits &= ~std::uint64_t{0} >> (63 - last);
     return bits;
@@ -248,9 +248,9 @@ class Domains {
   template <class F>
   void each_bit(View x, F f) const {
     const Value first = domains_[x.var].lo, last = domains_[x.var].hi, base = domains_[x.var].base;
-    for (Value at = (first - base) >> 6; at <= (last - base) >> 6; ++at)
-      for (std::uint64_t bits = row_bits(domains_[x.var], at * 64); bits; bits &= bits - 1)
-        f(base + at * 64 + std::countr_zero(bits) + x.offset);
+    for (Value word = (first - base) >> 6; word <= (last - base) >> 6; ++word)
+      for (std::uint64_t bits = row_bits(domains_[x.var], word * 64); bits; bits &= bits - 1)
+        f(base + word * 64 + std::countr_zero(bits) + x.offset);
   }
 
   Trail& trail_;

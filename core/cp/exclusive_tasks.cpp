@@ -166,15 +166,15 @@ class ExclusionGraph {
     Bits candidates = exclusive_[seed];
     for (;;) {
       std::size_t best = tasks_.size();
-      Value most = -1;
+      Value largest = -1;
       for (std::size_t i = 0; i < tasks_.size(); ++i) {
         if (!has(candidates, i)) continue;
         Value remaining = tasks_[i].length;
         for (std::size_t w = 0; w < candidates.size(); ++w)
           for (std::uint64_t bits = candidates[w] & exclusive_[i][w]; bits; bits &= bits - 1)
             remaining += tasks_[w * 64 + static_cast<std::size_t>(std::countr_zero(bits))].length;
-        if (remaining <= most) continue;
-        most = remaining;
+        if (remaining <= largest) continue;
+        largest = remaining;
         best = i;
       }
       if (best == tasks_.size()) break;

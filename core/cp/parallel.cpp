@@ -181,13 +181,13 @@ void ParallelSearch::race(Worker& worker) {
 
 // Searches the next part; returns false if there is none or the search has ended.
 bool ParallelSearch::search_part(Worker& worker) {
-  std::size_t part;
+  std::size_t part_number;
   {
     const std::lock_guard lock(mutex_);
-    part = next_part_++;
+    part_number = next_part_++;
   }
-  if (part >= parts_.size()) return false;
-  worker.search->enter(parts_[part]);
+  if (part_number >= parts_.size()) return false;
+  worker.search->enter(parts_[part_number]);
   Status status;
   while ((status = worker.search->next()) == Status::solution && offer(*worker.search)) {
   }

@@ -93,11 +93,11 @@ void TaskNeighbourhood::chain(const TaskGroup& group, const Values& best) {
     // The latest end first: earlier ends stay for other tasks.
     std::sort(units.begin(), units.end(), [](const Unit& a, const Unit& b) { return a.end > b.end; });
     for (Unit& unit : units) {
-      const Value taken = unit.end <= start ? std::min(unit.amount, missing) : 0;
-      if (taken > 0 && unit.task != kNoTask)
+      const Value used_amount = unit.end <= start ? std::min(unit.amount, missing) : 0;
+      if (used_amount > 0 && unit.task != kNoTask)
         order_->precedences_.push_back({group.starts[unit.task], group.durations[unit.task], group.starts[i], start});
-      missing -= taken;
-      unit.amount -= taken;
+      missing -= used_amount;
+      unit.amount -= used_amount;
       if (unit.amount > 0) following.push_back(unit);
     }
     following.push_back({start + value_in(best, group.durations[i]), i, value_in(best, group.demands[i])});

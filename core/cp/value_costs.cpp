@@ -34,7 +34,7 @@ bool ValueCosts::filter(Domains& d, Value best, std::size_t& position) const {
 std::optional<Decision> ValueCosts::decide(const Engine& engine) const {
   const Domains& d = engine.domains();
   std::optional<Decision> result;
-  double most = -1;
+  double largest_loss = -1;
   for (const auto& [variable, first, last] : variables_) {
     if (d.fixed(View{variable})) continue;
     const Entry* best = nullptr;
@@ -45,8 +45,8 @@ std::optional<Decision> ValueCosts::decide(const Engine& engine) const {
         continue;
       }
       const auto loss = static_cast<double>(entries_[i].cost - best->cost);
-      if (loss > most) {
-        most = loss;
+      if (loss > largest_loss) {
+        largest_loss = loss;
         result = Decision{View{variable}, Test::is, best->value};
       }
       break;

@@ -14,16 +14,17 @@ std::vector<Traversal> traversals_of(const tables::Tables& functions, i64 variab
       for (const int other : scope)
         if (other != v) neighbours[v].push_back(other);
   }
-  std::vector<Traversal> made;
-  made.reserve(neighbours.size());
+  std::vector<Traversal> traversals;
+  traversals.reserve(neighbours.size());
   for (int v = 0; v < int(variables); ++v) {
-    std::vector<int>& near = neighbours[v];
-    std::ranges::sort(near);
-    near.erase(std::unique(near.begin(), near.end()), near.end());
-    const i64 rank = degree * i64(near.size()) + (ranks.empty() ? 0 : ranks[v]);
-    made.emplace_back(v, rank, std::move(near), prefers_reached);
+    std::vector<int>& neighbours_of_variable = neighbours[v];
+    std::ranges::sort(neighbours_of_variable);
+    neighbours_of_variable.erase(std::unique(neighbours_of_variable.begin(), neighbours_of_variable.end()),
+                                 neighbours_of_variable.end());
+    const i64 rank = degree * i64(neighbours_of_variable.size()) + (ranks.empty() ? 0 : ranks[v]);
+    traversals.emplace_back(v, rank, std::move(neighbours_of_variable), prefers_reached);
   }
-  return made;
+  return traversals;
 }
 
 std::vector<i64> with_variables(const tables::Tables& functions) {

@@ -93,8 +93,8 @@ class Elimination {
         std::array<u64, sparse::kMostWords> address{};
         for (const auto& [v, word, stride] : table.fields)
           address[std::size_t(word)] += u64(stride) * u64(value[std::size_t(v)]);
-        const i64 at = table.find(address);
-        sum += at < 0 ? never : static_cast<const Value*>(table.values)[at];
+        const i64 row = table.find(address);
+        sum += row < 0 ? never : static_cast<const Value*>(table.values)[row];
         if (sum >= never) break;
       }
       if (sum < never) costs.emplace_back(x, sum);
@@ -303,10 +303,11 @@ class Elimination {
     for (std::size_t begin = 0, end; begin < rows.count(); begin = end) {
       end = std::min(begin + kCached, rows.count());
       if (begin % kAsk == 0 && !filter_.goes_on()) throw Stopped();
-      const i64* at = words + 2;
-      for (i64 n = 0; n < words[0] + words[1]; ++n, at += 2 + at[1] * sparse::kTermWords)
+      const i64* table_words = words + 2;
+      for (i64 n = 0; n < words[0] + words[1]; ++n, table_words += 2 + table_words[1] * sparse::kTermWords)
         for (std::size_t i = begin; n >= words[0] && i < end; ++i)
-          total[i] = clamp(total[i] + reinterpret_cast<const Value*>(at[0])[cell_at(rows.keys()[i], at + 2, at[1])]);
+          total[i] = clamp(total[i] + reinterpret_cast<const Value*>(
+                                          table_words[0])[cell_at(rows.keys()[i], table_words + 2, table_words[1])]);
     }
     std::vector<Value> ranked = total;
     const auto last = ranked.begin() + static_cast<std::ptrdiff_t>(filter_.max_rows);

@@ -20,12 +20,12 @@ int Fields::bits(const Scope& scope) const {
 }
 
 int Fields::shift(Var v, const Scope& whole) const {
-  int at = 0;
+  int offset = 0;
   for (Var u : whole) {
     if (u == v) break;
-    at += bits_[u];
+    offset += bits_[u];
   }
-  return at;
+  return offset;
 }
 
 Scope join(const Scope& a, const Scope& b) {

@@ -176,12 +176,12 @@ class Reduction::Work {
     const std::vector<Var> scope = replaced(f.scope, v, u);
     const auto stride = strides(f, scope);
     const std::size_t stride_of_v = strides(f, {v})[0];
-    const auto at = static_cast<std::size_t>(std::find(scope.begin(), scope.end(), u) - scope.begin());
+    const auto axis = static_cast<std::size_t>(std::find(scope.begin(), scope.end(), u) - scope.begin());
     std::vector<Cost> cost;
     cost.reserve(cells_of(network_.size, scope));
     for_each_cell(network_.size, scope, [&](const std::vector<int>& digit) {
       cost.push_back(
-          f.cost[offset(digit, stride) + stride_of_v * static_cast<std::size_t>(value[u < 0 ? 0 : digit[at]])]);
+          f.cost[offset(digit, stride) + stride_of_v * static_cast<std::size_t>(value[u < 0 ? 0 : digit[axis]])]);
     });
     Network single{network_.size, {}, 0, 0};
     single.add_function(scope, std::move(cost));
@@ -214,8 +214,8 @@ class Reduction::Work {
     for_each_cell(network_.size, scope, [&](const std::vector<int>& digit) {
       sum = unary_[v];
       for (const Table& table : tables) {
-        const Cost* at = table.function.cost.data() + offset(digit, table.stride);
-        for (std::size_t x = 0; x < size; ++x) sum[x] = network::add(sum[x], at[x * table.stride_of_v]);
+        const Cost* cells = table.function.cost.data() + offset(digit, table.stride);
+        for (std::size_t x = 0; x < size; ++x) sum[x] = network::add(sum[x], cells[x * table.stride_of_v]);
       }
       const auto best = std::min_element(sum.begin(), sum.end());
       step.best.push_back(static_cast<int>(best - sum.begin()));

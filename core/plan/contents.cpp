@@ -282,11 +282,11 @@ class ContentPartition {
     const double *a = first.table.data(), *b = other.table.data(), *least_a = first.message.data(),
                  *least_b = other.message.data();
     double sum = 0;
-    const auto add = [&](i64 at, i64 other_at) {
+    const auto add = [&](i64 cell, i64 other_cell) {
       double together = std::numeric_limits<double>::infinity();
       for (int x = 0; x < size; ++x)
-        together = std::min(together, a[x * walk.step(0) + at] + b[x * walk.step(1) + other_at]);
-      sum += std::min(together, infinite_sum_) - std::min(least_a[at] + least_b[other_at], infinite_sum_);
+        together = std::min(together, a[x * walk.step(0) + cell] + b[x * walk.step(1) + other_cell]);
+      sum += std::min(together, infinite_sum_) - std::min(least_a[cell] + least_b[other_cell], infinite_sum_);
     };
     const i64 cells = walk.cells();
     if (times(cells, size) > kExact) {
@@ -296,8 +296,8 @@ class ContentPartition {
     }
     const std::vector<i32>&offsets = walk.offsets(0), &other_places = walk.offsets(1);
     for (i64 block = 0; block < walk.blocks(); ++block) {
-      const auto [at, other_at] = walk.start(block);
-      for (std::size_t n = 0; n < offsets.size(); ++n) add(at + offsets[n], other_at + other_places[n]);
+      const auto [cell, other_cell] = walk.start(block);
+      for (std::size_t n = 0; n < offsets.size(); ++n) add(cell + offsets[n], other_cell + other_places[n]);
     }
     return sum / double(cells);
   }

@@ -392,8 +392,8 @@ void Writer::pack(const Bucket& bucket, std::vector<Read>& reads, const std::vec
 // True if a table over these variables and the bucket's own is cheap compared with the bucket.
 bool Writer::is_cheap(const Bucket& bucket, const std::vector<int>& key, const std::vector<int>& cells,
                       i64 gain) const {
-  const i64 made = times(times(size(bucket.variable), this->cells(key)), this->cells(cells));
-  return times(made, gain) <= bucket.work;
+  const i64 table_work = times(times(size(bucket.variable), this->cells(key)), this->cells(cells));
+  return times(table_work, gain) <= bucket.work;
 }
 
 // True if the table has none of the variables `cells`, or its cells over these are contiguous rows that start at
@@ -410,8 +410,8 @@ bool Writer::is_packed(const Bucket& bucket, const Read& read, const std::vector
   std::vector<i64> strides(shape.size());
   lay_out_table(shape, 1, -1, strides);
   const auto stride = [&](int v) {
-    const auto at = std::find(scope.begin(), scope.end(), v);
-    return at == scope.end() ? i64{0} : strides[std::size_t(at - scope.begin())];
+    const auto axis = std::find(scope.begin(), scope.end(), v);
+    return axis == scope.end() ? i64{0} : strides[std::size_t(axis - scope.begin())];
   };
   i64 wanted = 1;
   for (std::size_t i = cells.size(); i-- > 0; wanted *= sizes_[cells[i]])

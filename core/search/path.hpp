@@ -28,9 +28,9 @@ class Path {
 
  private:
   std::int64_t locate(int t) const {
-    std::int64_t at = head_[t].offset;
-    for (int i = head_[t].first; i < head_[t].last; ++i) at += axes_[i].stride * value_[axes_[i].var];
-    return at;
+    std::int64_t cell = head_[t].offset;
+    for (int i = head_[t].first; i < head_[t].last; ++i) cell += axes_[i].stride * value_[axes_[i].var];
+    return cell;
   }
 
   // Packed, so that an expansion reads no other part of the tables.

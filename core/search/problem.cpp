@@ -77,12 +77,12 @@ void Problem::order_children() {
 
 void Problem::read_tables(std::span<const std::int64_t> words) {
   constexpr std::size_t head = 5;
-  for (std::size_t at = 0; at < words.size();) {
-    if (words.size() - at < head) invalid("the words end within a table");
-    const std::int64_t* word = words.data() + at;
+  for (std::size_t position = 0; position < words.size();) {
+    if (words.size() - position < head) invalid("the words end within a table");
+    const std::int64_t* word = words.data() + position;
     check_variable(word[1], -1, root(), "a table's home");
     check_variable(word[3], -1, root(), "a table's origin");
-    if (word[4] < 0 || static_cast<std::uint64_t>(word[4]) > (words.size() - at - head) / 2)
+    if (word[4] < 0 || static_cast<std::uint64_t>(word[4]) > (words.size() - position - head) / 2)
       invalid("the words end within a table");
     const auto count = static_cast<std::size_t>(word[4]);
     Table table{static_cast<Var>(word[1] < 0 ? root() : word[1]), static_cast<Var>(word[3]), word[0], word[2], {}};
@@ -92,7 +92,7 @@ void Problem::read_tables(std::span<const std::int64_t> words) {
     }
     check_table(table);
     tables.push_back(std::move(table));
-    at += head + 2 * count;
+    position += head + 2 * count;
   }
 }
 
@@ -226,9 +226,9 @@ double Problem::cost(const std::vector<int>& value) const {
     double total = 0;
     for (const Table& table : tables) {
       if (table.origin >= 0) continue;
-      std::int64_t at = table.offset + (table.home == root() ? 0 : table.stride * value[table.home]);
-      for (const auto& [v, stride] : table.axes) at += stride * value[v];
-      total += arena.cost(cells[at]);
+      std::int64_t cell = table.offset + (table.home == root() ? 0 : table.stride * value[table.home]);
+      for (const auto& [v, stride] : table.axes) cell += stride * value[v];
+      total += arena.cost(cells[cell]);
     }
     return total;
   });

@@ -29,14 +29,14 @@ char* fill_zeros(char* to, int count) {
 char* write_shortest(char* to, double value) {
   std::array<char, kMostLetters> text;
   const char* end = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::scientific).ptr;
-  const char* at = text.data();
-  if (*at == '-') *to++ = *at++;
+  const char* letter = text.data();
+  if (*letter == '-') *to++ = *letter++;
   // One digit, and after a point more of them; then the exponent.
   std::array<char, kMostDigits> digits;
   int count = 0;
-  for (; *at != 'e'; ++at)
-    if (*at != '.') digits[std::size_t(count++)] = *at;
-  const char* sign = at + 1;
+  for (; *letter != 'e'; ++letter)
+    if (*letter != '.') digits[std::size_t(count++)] = *letter;
+  const char* sign = letter + 1;
   int exponent = 0;
   std::from_chars(sign + (*sign == '+'), end, exponent);
   if (exponent < kLeastExponent || exponent >= kEndOfExponents) {
@@ -45,7 +45,7 @@ char* write_shortest(char* to, double value) {
       *to++ = '.';
       to = put(to, digits.data() + 1, std::size_t(count - 1));
     }
-    return put(to, at, std::size_t(end - at));
+    return put(to, letter, std::size_t(end - letter));
   }
   if (exponent < 0) {
     to = put(to, "0.", 2);

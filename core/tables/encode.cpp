@@ -77,7 +77,7 @@ class FactorWalk {
     while (inner * sizes_[digit] <= block) inner *= sizes_[digit--];
     const i64 whole = inner * sizes_[digit], step = block / inner * inner;
     for (i64 start = 0; start < cells; start += whole)
-      for (i64 at = 0; at < whole; at += step) visit(start + at, std::min(step, whole - at));
+      for (i64 first = 0; first < whole; first += step) visit(start + first, std::min(step, whole - first));
   }
 
  private:
@@ -268,9 +268,9 @@ class Encoder {
     std::vector<T> cells(high - low + 1, source.type == Type::i64 ? T(source.listing->integer_default)
                                                                   : T(source.listing->real_default));
     const auto first = std::lower_bound(member.cells.begin(), member.cells.end(), std::pair<i64, i64>{low, 0});
-    for (auto at = first; at != member.cells.end() && at->first <= high; ++at) {
-      const char* entry = source.values + at->second * source.listing->value_step;
-      T& cell = cells[at->first - low];
+    for (auto listed_cell = first; listed_cell != member.cells.end() && listed_cell->first <= high; ++listed_cell) {
+      const char* entry = source.values + listed_cell->second * source.listing->value_step;
+      T& cell = cells[listed_cell->first - low];
       switch (source.type) {
         case Type::f64: cell = T(load<double>(entry)); break;
         case Type::f32: cell = T(load<float>(entry)); break;
@@ -583,8 +583,8 @@ Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const Fa
     workers.push_back({{tables, factors}, {tables, sense, rule, limit, type, arena}, {}});
   const std::span all(workers);
   std::vector<Box> wholes(rule == Rule::products ? numbers.size() : 0);
-  const auto write = [&](std::span<Worker> of_factor, std::size_t at) {
-    write_factor(of_factor, numbers[at], block, wholes.empty() ? nullptr : &wholes[at]);
+  const auto write = [&](std::span<Worker> of_factor, std::size_t position) {
+    write_factor(of_factor, numbers[position], block, wholes.empty() ? nullptr : &wholes[position]);
   };
   // A large factor's boxes are shared, and groups of small factors between two large ones.
   std::vector<std::size_t> groups;
@@ -594,21 +594,21 @@ Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const Fa
     const bool is_shared = work >= kSharedCells;
     if (is_shared) count_path(Path::encode_groups);
     share(is_shared ? threads : 1, 0, i64(groups.size()) - 1, [&](i64 group, int thread) {
-      for (std::size_t at = groups[std::size_t(group)]; at < groups[std::size_t(group) + 1]; ++at)
-        write(all.subspan(std::size_t(thread), 1), at);
+      for (std::size_t position = groups[std::size_t(group)]; position < groups[std::size_t(group) + 1]; ++position)
+        write(all.subspan(std::size_t(thread), 1), position);
     });
     groups.clear();
     work = group_work = 0;
   };
-  for (std::size_t at = 0; at < numbers.size(); ++at) {
-    const i64 factor_work = threads == 1 ? 0 : work_of(factors, numbers[at]);
+  for (std::size_t position = 0; position < numbers.size(); ++position) {
+    const i64 factor_work = threads == 1 ? 0 : work_of(factors, numbers[position]);
     if (factor_work >= kSharedCells) {
-      write_groups(at);
+      write_groups(position);
       count_path(Path::encode_large);
-      write(all, at);
+      write(all, position);
       continue;
     }
-    if (groups.empty() || group_work >= kGroupCells) groups.push_back(at), group_work = 0;
+    if (groups.empty() || group_work >= kGroupCells) groups.push_back(position), group_work = 0;
     work += factor_work;
     group_work += factor_work;
   }

@@ -21,9 +21,9 @@ std::vector<std::vector<int>> cities_at_sites(Distances distances) {
   std::vector<std::vector<int>> result;
   const std::vector<int> position = find_sites(distances);
   for (int city = 0; city < distances.cities; ++city) {
-    const auto at = static_cast<std::size_t>(position[static_cast<std::size_t>(city)]);
-    if (at == result.size()) result.emplace_back();
-    result[at].push_back(city);
+    const auto site = static_cast<std::size_t>(position[static_cast<std::size_t>(city)]);
+    if (site == result.size()) result.emplace_back();
+    result[site].push_back(city);
   }
   while (result.size() < 3) {
     const auto largest = std::max_element(result.begin(), result.end(),
@@ -219,9 +219,9 @@ bool TourSearch::chain(int t1) {
 // Returns the first move found that closes to a shorter tour; else the move that leaves the shortest path.
 TourSearch::Move TourSearch::find_move(int t1, int t2, Length open) const {
   Move best;
-  const int* near = neighbours_.of(t2);
+  const int* neighbours = neighbours_.of(t2);
   for (int k = 0; k < neighbours_.each; ++k) {
-    const int t3 = near[k];
+    const int t3 = neighbours[k];
     const Length balance = open - distances_.between(t2, t3);
     if (balance <= 0) break;
     const int before = previous(t3);
@@ -246,9 +246,9 @@ bool TourSearch::extend(const Move& two, int t1, int t2, Move& best) const {
     if (gain > 0 || open > best.open) best = {kind, t3, t4, t5, t6, open, gain};
     return gain > 0;
   };
-  const int* near = neighbours_.of(t4);
+  const int* neighbours = neighbours_.of(t4);
   for (int k = 0; k < neighbours_.each; ++k) {
-    const int t5 = near[k];
+    const int t5 = neighbours[k];
     const Length balance = two.open - distances_.between(t4, t5);
     if (balance <= 0) break;
     if (two.kind == Move::Kind::two) {

@@ -124,10 +124,10 @@ class DifferentByBounds final : public Propagator {
     bounds_[count_ + 1] = bounds_[count_] + 2;
   }
 
-  static void point(Indices& links, std::size_t from, std::size_t to, std::size_t at) {
+  static void point(Indices& links, std::size_t from, std::size_t to, std::size_t target) {
     for (std::size_t i = from; i != to;) {
       const std::size_t next = links[i];
-      links[i] = at;
+      links[i] = target;
       i = next;
     }
   }

@@ -105,9 +105,9 @@ class TimeTable final : public Propagator {
  private:
   // Returns the load of the other tasks in a piece.
   Value others(const Domains& d, std::size_t i, const Piece& piece) const {
-    const bool own =
+    const bool is_inside =
         tasks_.is_sure(d, i) && tasks_.latest(d, i) <= piece.begin && piece.begin < tasks_.earliest_end(d, i);
-    return piece.height - (own ? tasks_.demand(d, i) : 0);
+    return piece.height - (is_inside ? tasks_.demand(d, i) : 0);
   }
 
   // Moves the bounds of a start past pieces with too little free capacity; returns false if no start remains.
@@ -137,9 +137,9 @@ class TimeTable final : public Propagator {
     const auto& pieces = profile_.pieces;
     for (std::size_t k = 0; k + 1 < pieces.size(); ++k) {
       if (pieces[k + 1].begin <= from) continue;
-      const Value left = capacity - others(d, i, pieces[k]), begin = std::max(pieces[k].begin, from);
-      if (begin < sure_to && !d.set_hi(need, left)) return false;
-      if (tasks_.demand(d, i) > left) return d.set_hi(length, begin - tasks_.earliest(d, i));
+      const Value free_capacity = capacity - others(d, i, pieces[k]), begin = std::max(pieces[k].begin, from);
+      if (begin < sure_to && !d.set_hi(need, free_capacity)) return false;
+      if (tasks_.demand(d, i) > free_capacity) return d.set_hi(length, begin - tasks_.earliest(d, i));
     }
     return true;
   }
@@ -271,18 +271,18 @@ class EdgeFinding final : public Propagator {
       const Free& task = free_[by_start_[k]];
       if (task.start >= end) continue;
       if (task.end <= end) inside += task.energy;
-      else if (const Value part =
+      else if (const Value energy_inside =
                    task.demand * (std::min(task.duration, end - task.start) - task.sure(task.start, end));
-               part > largest) {
-        largest = part;
+               energy_inside > largest) {
+        largest = energy_inside;
         late = &task;
       }
       if (k > 0 && starts_[k - 1] == starts_[k]) continue;
-      const Value left = capacity_ * (end - task.start) - (area - before_start_[k]) - inside;
-      if (left < 0) return false;
-      if (largest <= left) continue;
-      Value& found = found_[static_cast<std::size_t>(late - free_.data())];
-      found = std::max(found, end - (left + late->demand * late->sure(late->start, end)) / late->demand);
+      const Value free_energy = capacity_ * (end - task.start) - (area - before_start_[k]) - inside;
+      if (free_energy < 0) return false;
+      if (largest <= free_energy) continue;
+      Value& least_end = found_[static_cast<std::size_t>(late - free_.data())];
+      least_end = std::max(least_end, end - (free_energy + late->demand * late->sure(late->start, end)) / late->demand);
     }
     return true;
   }

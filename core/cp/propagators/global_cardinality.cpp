@@ -175,9 +175,9 @@ int GlobalCardinality::reach(const Word* sources, const Word* targets) {
       }
   };
   go_on(sources, kNone);
-  for (std::size_t at = 0; at < queue_.size(); ++at) {
-    if (has(targets, queue_[at])) return queue_[at];
-    go_on(leads(queue_[at]), queue_[at]);
+  for (std::size_t head = 0; head < queue_.size(); ++head) {
+    if (has(targets, queue_[head])) return queue_[head];
+    go_on(leads(queue_[head]), queue_[head]);
   }
   return kNone;
 }

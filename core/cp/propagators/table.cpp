@@ -87,24 +87,24 @@ class Table final : public Propagator {
     const Column& c = columns_[i];
     std::size_t limit = trail.get(limit_);
     for (std::size_t k = 0; k < limit; ++k) mask_[order_[k]] = c.stars.empty() ? 0 : c.stars[order_[k]];
-    const auto keep = [&](std::size_t at) {
-      const std::uint64_t* rows = c.rows.data() + at * words_;
+    const auto keep = [&](std::size_t value_rank) {
+      const std::uint64_t* rows = c.rows.data() + value_rank * words_;
       for (std::size_t k = 0; k < limit; ++k) mask_[order_[k]] |= rows[order_[k]];
     };
     if (d.size(xs_[i]) > static_cast<Value>(c.values.size())) {
-      for (std::size_t at = 0; at < c.values.size(); ++at)
-        if (d.has(xs_[i], c.values[at])) keep(at);
+      for (std::size_t value_rank = 0; value_rank < c.values.size(); ++value_rank)
+        if (d.has(xs_[i], c.values[value_rank])) keep(value_rank);
     } else {
       d.each(xs_[i], [&](Value value) {
-        const std::size_t at = rank(c, value);
-        if (at < c.values.size() && c.values[at] == value) keep(at);
+        const std::size_t value_rank = rank(c, value);
+        if (value_rank < c.values.size() && c.values[value_rank] == value) keep(value_rank);
       });
     }
     for (std::size_t k = limit; k-- > 0;) {
       const std::size_t w = order_[k];
-      const std::uint64_t left = trail.get(possible_ + w) & mask_[w];
-      trail.set(possible_ + w, left);
-      if (!left) std::swap(order_[k], order_[--limit]);
+      const std::uint64_t remaining = trail.get(possible_ + w) & mask_[w];
+      trail.set(possible_ + w, remaining);
+      if (!remaining) std::swap(order_[k], order_[--limit]);
     }
     trail.set(limit_, limit);
     return limit > 0;
@@ -132,9 +132,9 @@ class Table final : public Propagator {
   }
 
   bool is_supported(const Trail& trail, Column& c, Value value) const {
-    const std::size_t at = rank(c, value);
-    if (at == c.values.size() || c.values[at] != value) return false;
-    return has_possible(trail, c.rows.data() + at * words_, c.residue[at]);
+    const std::size_t value_rank = rank(c, value);
+    if (value_rank == c.values.size() || c.values[value_rank] != value) return false;
+    return has_possible(trail, c.rows.data() + value_rank * words_, c.residue[value_rank]);
   }
 
   // True if one of the tuples is possible; tries the word of the latest possible one first.

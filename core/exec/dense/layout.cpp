@@ -39,7 +39,8 @@ void CellIndex::find_windows(i64 cells, bool ascending, int lanes) {
   for (i64 i = 0; i < cells; i += lanes) {
     const i64 end = std::min<i64>(cells, i + lanes);
     i32 low = offsets[i], high = offsets[end - 1];
-    for (i64 at = i; at < end && !ascending; ++at) low = std::min(low, offsets[at]), high = std::max(high, offsets[at]);
+    for (i64 cell = i; cell < end && !ascending; ++cell)
+      low = std::min(low, offsets[cell]), high = std::max(high, offsets[cell]);
     window_first.push_back(low);
     window_cells.push_back(high - low < kWindows * lanes ? high - low + 1 : 0);
   }

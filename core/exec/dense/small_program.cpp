@@ -32,13 +32,13 @@ i64 SmallProgram::add(StepView step) {
 
 void SmallProgram::add_window(const i32* offsets, int count) {
   const auto [low, high] = std::minmax_element(offsets, offsets + count);
-  const bool near = permutes_ && *high - *low < kWindows * lanes_;
-  count_path(near ? Path::small_permuted : Path::small_scattered);
-  windows_.push_back({near ? *low : i32(scattered_.size()), near ? *high - *low + 1 : 0});
+  const bool is_near = permutes_ && *high - *low < kWindows * lanes_;
+  count_path(is_near ? Path::small_permuted : Path::small_scattered);
+  windows_.push_back({is_near ? *low : i32(scattered_.size()), is_near ? *high - *low + 1 : 0});
   for (int j = 0; j < lanes_; ++j) {
     const i32 offset = offsets[std::min(j, count - 1)];
-    if (permutes_) permutations_.push_back(near ? std::uint8_t(offset - *low) : 0);
-    if (!near) scattered_.push_back(offset);
+    if (permutes_) permutations_.push_back(is_near ? std::uint8_t(offset - *low) : 0);
+    if (!is_near) scattered_.push_back(offset);
   }
 }
 

@@ -38,9 +38,9 @@ i64 best_value_in(const R& ring, i64 variable, i64 domain, std::span<const Reada
     for (std::size_t n = 0; n < tables.size(); ++n) {
       Address address;
       for (std::size_t w = 0; w < kMostWords; ++w) address[w] = addresses[n][0][w] + u64(value) * addresses[n][1][w];
-      const i64 at = tables[n].find(address);
-      if (at < 0) return;
-      total = ring.combine(total, Total(static_cast<const V*>(tables[n].values)[at]));
+      const i64 row = tables[n].find(address);
+      if (row < 0) return;
+      total = ring.combine(total, Total(static_cast<const V*>(tables[n].values)[row]));
     }
     if (best < 0 || ring.better(total, best_total) || (total == best_total && value < best))
       best = value, best_total = total;

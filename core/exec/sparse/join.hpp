@@ -17,27 +17,27 @@
 
 namespace elimina::sparse {
 
-// Returns the first row of [at, end) that is not before `key`; a near row takes few steps.
+// Returns the first row of [row, end) that is not before `key`; a near row takes few steps.
 template <int W>
-i64 reach(const Key<W>* keys, i64 at, i64 end, const Key<W>& key, const Key<W>& mask) {
+i64 reach(const Key<W>* keys, i64 row, i64 end, const Key<W>& key, const Key<W>& mask) {
   i64 step = 1;
-  while (at + step < end && less(keys[at + step], key, mask)) {
-    at += step;
+  while (row + step < end && less(keys[row + step], key, mask)) {
+    row += step;
     step *= 2;
   }
-  i64 last = std::min(at + step, end);
-  while (at < last) {
-    const i64 middle = at + (last - at) / 2;
-    if (less(keys[middle], key, mask)) at = middle + 1;
+  i64 last = std::min(row + step, end);
+  while (row < last) {
+    const i64 middle = row + (last - row) / 2;
+    if (less(keys[middle], key, mask)) row = middle + 1;
     else last = middle;
   }
-  return at;
+  return row;
 }
 
 template <int W>
-i64 run_end(const Key<W>* keys, i64 at, i64 end, const Key<W>& mask) {
-  i64 i = at + 1;
-  while (i < end && agree(keys[i], keys[at], mask)) ++i;
+i64 run_end(const Key<W>* keys, i64 begin, i64 end, const Key<W>& mask) {
+  i64 i = begin + 1;
+  while (i < end && agree(keys[i], keys[begin], mask)) ++i;
   return i;
 }
 
@@ -50,14 +50,14 @@ struct Range {
 template <int W>
 void find_starts(const Key<W>* keys, Range rows, const Key<W>& mask, std::vector<i64>& starts) {
   starts.resize(std::size_t(rows.rows()) + 1);
-  i64* at = starts.data();
-  *at++ = rows.begin;
+  i64* start = starts.data();
+  *start++ = rows.begin;
   for (i64 i = rows.begin + 1; i < rows.end; ++i) {
-    *at = i;
-    at += !agree(keys[i], keys[i - 1], mask);
+    *start = i;
+    start += !agree(keys[i], keys[i - 1], mask);
   }
-  *at++ = rows.end;
-  starts.resize(std::size_t(at - starts.data()));
+  *start++ = rows.end;
+  starts.resize(std::size_t(start - starts.data()));
 }
 
 // Calls visit(left range, right range) for each group that both sides have.
@@ -82,9 +82,9 @@ template <int W>
 std::vector<i64> group_cuts(const Key<W>* keys, i64 rows, i64 pieces, const Key<W>& group) {
   std::vector<i64> cuts{0};
   for (i64 piece = 1; piece < pieces; ++piece) {
-    i64 at = std::max(cuts.back(), rows * piece / pieces);
-    while (at > 0 && at < rows && agree(keys[at], keys[at - 1], group)) ++at;
-    cuts.push_back(at);
+    i64 cut = std::max(cuts.back(), rows * piece / pieces);
+    while (cut > 0 && cut < rows && agree(keys[cut], keys[cut - 1], group)) ++cut;
+    cuts.push_back(cut);
   }
   cuts.push_back(rows);
   return cuts;
@@ -323,10 +323,11 @@ Made semi_join_rows(const Table& left, const Table& right, const u64* group_word
   count_path(Path::rows_semi_join);
   const auto keep = [&](i64 block, Writer<W, V>& writer) {
     const i64 end = std::min(left.rows, (block + 1) * block_rows);
-    i64 at = reach(others, 0, right.rows, keys[block * block_rows], group);
+    i64 other_row = reach(others, 0, right.rows, keys[block * block_rows], group);
     for (i64 i = block * block_rows; i < end; ++i) {
-      if (at < right.rows && less(others[at], keys[i], group)) at = reach(others, at, right.rows, keys[i], group);
-      if (at < right.rows && agree(others[at], keys[i], group)) writer.put(keys[i], values[i]);
+      if (other_row < right.rows && less(others[other_row], keys[i], group))
+        other_row = reach(others, other_row, right.rows, keys[i], group);
+      if (other_row < right.rows && agree(others[other_row], keys[i], group)) writer.put(keys[i], values[i]);
     }
     writer.candidates = end - block * block_rows;
   };

@@ -60,17 +60,17 @@ class Output {
       rows.rows = 0;
     }
     if (!failed_ && goes_on_ && !goes_on_(rows.candidates)) fail(std::make_exception_ptr(Stopped()));
-    const i64 at = made_.rows;
+    const i64 first_row = made_.rows;
     made_.rows += rows.rows;
     made_.candidates += rows.candidates;
     turn_ = block + 1;
     turn_.notify_all();
-    copy(rows.keys, rows.rows, made_.keys, at, bytes_.key);
-    copy(rows.values, rows.rows, made_.values, at, bytes_.value);
+    copy(rows.keys, rows.rows, made_.keys, first_row, bytes_.key);
+    copy(rows.values, rows.rows, made_.values, first_row, bytes_.value);
   }
 
-  static void copy(const void* from, i64 rows, const Buffer& to, i64 at, i64 bytes) {
-    if (rows) std::memcpy(to.as<char>() + at * bytes, from, std::size_t(rows * bytes));
+  static void copy(const void* from, i64 rows, const Buffer& to, i64 first_row, i64 bytes) {
+    if (rows) std::memcpy(to.as<char>() + first_row * bytes, from, std::size_t(rows * bytes));
   }
 
   void fail(std::exception_ptr failure) {

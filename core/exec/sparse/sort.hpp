@@ -172,9 +172,9 @@ class Sorter {
   template <class V>
   static void scatter(Digit digit, const Rows<V>& from, i64 begin, i64 end, i64* next, const Rows<V>& to) {
     for (i64 i = begin; i < end; ++i) {
-      const i64 at = next[digit.of(from.keys[i])]++;
-      to.keys[at] = from.keys[i];
-      to.values[at] = from.values[i];
+      const i64 row = next[digit.of(from.keys[i])]++;
+      to.keys[row] = from.keys[i];
+      to.values[row] = from.values[i];
     }
   }
 
