@@ -165,7 +165,7 @@ def propagation(n: int, device: str, rounds: int = 5) -> None:
     best = [min(column) for column in zip(*times, strict=True)]
     first, removal, decision = best
     line = f"permutation of {n}, {device}: first call {first:.3f} ms, removal {removal:.3f}, decision {decision:.3f}"
-    print(line + (f"; {1e3 * calls[1] / calls[0]:.3f} on the device" if calls[0] else ""))
+    print(line + (f"; {1e3 * calls.seconds / calls.count:.3f} on the device" if calls.count else ""))
 
 
 def batch(n: int) -> None:
@@ -193,7 +193,8 @@ def root_calls(instance: Instance, lines: list[list[tuple[int, int]]], device: s
     solver, _ = model._build()
     accelerate(solver, device)
     solver.propagate()
-    return solver.device_calls()
+    calls = solver.device_calls()
+    return calls.count, calls.seconds
 
 
 def tsp(path: Path, limit: float, program: str | None, devices: list[str], repeat: int) -> None:

@@ -3,7 +3,6 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -19,10 +18,6 @@ namespace elimina::cp {
 namespace {
 
 using ColumnNumbers = Words<const std::int64_t>;
-// Starts of the positions in the list of columns, and the list's end; the columns; the symbol of each column; numbers
-// of states and of symbols; transitions [state][symbol] (-1: none); first state; accepting states.
-using SequenceArrays = std::tuple<ColumnNumbers, ColumnNumbers, ColumnNumbers, std::size_t, std::size_t, ColumnNumbers,
-                                  std::size_t, ColumnNumbers>;
 
 bool are_within(const ColumnNumbers& numbers, std::int64_t least, std::int64_t end) {
   return std::ranges::all_of(span_of(numbers), [=](std::int64_t x) { return x >= least && x < end; });
@@ -38,20 +33,30 @@ struct BoundWords {
   }
 };
 
-WordSequence sequence_of(const SequenceArrays& arrays, std::size_t columns) {
-  const auto& [firsts, arcs, symbols, states, alphabet, next, start, last] = arrays;
-  WordSequence result{{}, list_of(arcs), list_of(symbols), states, alphabet, list_of(next), start, {}};
-  const auto count = static_cast<std::int64_t>(states);
+void make_sequence(WordSequence* self, const ColumnNumbers& firsts, const ColumnNumbers& columns,
+                   const ColumnNumbers& symbols, std::size_t states, std::size_t alphabet,
+                   const ColumnNumbers& transitions, std::size_t start, const ColumnNumbers& accepting) {
+  const auto state_count = static_cast<std::int64_t>(states);
   if (firsts.size() < 1 || firsts.data()[0] != 0 || !std::ranges::is_sorted(span_of(firsts)) ||
-      firsts.data()[firsts.size() - 1] != static_cast<std::int64_t>(arcs.size()) || symbols.size() != arcs.size() ||
-      next.size() != states * alphabet || start >= states || !are_within(next, -1, count) ||
-      !are_within(last, 0, count) || !are_within(symbols, 0, static_cast<std::int64_t>(alphabet)) ||
-      !are_within(arcs, 0, static_cast<std::int64_t>(columns)))
+      firsts.data()[firsts.size() - 1] != static_cast<std::int64_t>(columns.size()) ||
+      symbols.size() != columns.size() || transitions.size() != states * alphabet || start >= states ||
+      !are_within(transitions, -1, state_count) || !are_within(accepting, 0, state_count) ||
+      !are_within(symbols, 0, static_cast<std::int64_t>(alphabet)))
     throw nb::value_error("an automaton's arrays do not fit together");
-  for (const std::int64_t first : span_of(firsts)) result.firsts.push_back(static_cast<std::size_t>(first));
-  result.is_accepting.resize(states, 0);
-  for (const std::int64_t state : span_of(last)) result.is_accepting[static_cast<std::size_t>(state)] = 1;
-  return result;
+  new (self) WordSequence{{}, list_of(columns), list_of(symbols), states, alphabet, list_of(transitions), start, {}};
+  for (const std::int64_t first : span_of(firsts)) self->firsts.push_back(static_cast<std::size_t>(first));
+  self->is_accepting.resize(states, 0);
+  for (const std::int64_t state : span_of(accepting)) self->is_accepting[static_cast<std::size_t>(state)] = 1;
+}
+
+void make_words(BoundWords* self, const std::vector<WordSequence*>& sequences, std::size_t columns) {
+  std::vector<WordSequence> copies;
+  for (const WordSequence* sequence : sequences) {
+    for (const std::int64_t column : sequence->columns)
+      if (column < 0 || column >= static_cast<std::int64_t>(columns)) throw nb::index_error("there is no such column");
+    copies.push_back(*sequence);
+  }
+  new (self) BoundWords{CheapestWords(std::move(copies)), columns};
 }
 
 template <class T>
@@ -74,19 +79,15 @@ Array<T> excess(BoundWords& bound, const Words<const T>& costs) {
 }  // namespace
 
 void bind_cheapest_words(nb::module_& m) {
+  nb::class_<WordSequence>(m, "CpWordSequence", "An automaton over a sequence of positions, each with its columns.")
+      .def("__init__", &make_sequence, "firsts"_a, "columns"_a, "symbols"_a, "states"_a, "alphabet"_a, "transitions"_a,
+           "start"_a, "accepting"_a,
+           "`firsts`: start of each position's columns in `columns`, and the end. `symbols`: symbol of each column. "
+           "`states`, `alphabet`: numbers of states and of symbols. `transitions`: next state for each state and "
+           "symbol; -1: none. `start`: first state. `accepting`: last states.");
   nb::class_<BoundWords>(m, "CpCheapestWords",
                          "Cheapest words of automata over columns, which are values of variables.")
-      .def(
-          "__init__",
-          [](BoundWords* self, const std::vector<SequenceArrays>& sequences, std::size_t columns) {
-            std::vector<WordSequence> checked;
-            for (const SequenceArrays& arrays : sequences) checked.push_back(sequence_of(arrays, columns));
-            new (self) BoundWords{CheapestWords(std::move(checked)), columns};
-          },
-          "sequences"_a, "columns"_a,
-          "Of each sequence: first columns of its positions and their number, columns, symbols, states, symbols of the "
-          "alphabet, "
-          "transitions (-1: none), first state, last states.")
+      .def("__init__", &make_words, "sequences"_a, "columns"_a, "`columns`: number of columns of all sequences.")
       .def("least", &least<double>, "costs"_a, "The sum of the least costs, and the columns; None: there is no word.")
       .def("least", &least<std::int64_t>, "costs"_a)
       .def("excess", &excess<double>, "costs"_a,

@@ -64,7 +64,11 @@ nb::dict run(Search& search, double seconds, double nodes, double memory, nb::ob
   return result;
 }
 
-nb::tuple take_open(Search& search) {
+struct OpenNodes {
+  Array<std::int64_t> bounds, lengths, decisions;
+};
+
+OpenNodes take_open(Search& search) {
   std::vector<std::int64_t> bounds, lengths, words;
   const auto put = [&](const Decision& made) {
     words.insert(words.end(), {made.var, made.value, static_cast<std::int64_t>(made.rule)});
@@ -75,7 +79,7 @@ nb::tuple take_open(Search& search) {
     if (node.path) std::for_each_n(node.path->begin(), node.length, put);
     if (node.last.var >= 0) put(node.last);
   }
-  return nb::make_tuple(array_of(std::move(bounds)), array_of(std::move(lengths)), array_of(std::move(words)));
+  return {array_of(std::move(bounds)), array_of(std::move(lengths)), array_of(std::move(words))};
 }
 
 Decision decision_of(const Network& network, const std::int64_t* words) {
@@ -139,6 +143,11 @@ std::vector<std::vector<int>> kept(const Search& search) {
 }  // namespace
 
 void bind_consistency(nb::module_& m) {
+  nb::class_<OpenNodes>(m, "OpenNodes", "Open nodes of a `ConsistencySearch`.")
+      .def_ro("bounds", &OpenNodes::bounds, nb::rv_policy::reference, "Lower bounds of the nodes.")
+      .def_ro("lengths", &OpenNodes::lengths, nb::rv_policy::reference, "Number of decisions of each node.")
+      .def_ro("decisions", &OpenNodes::decisions, nb::rv_policy::reference,
+              "Decisions of the nodes, one after another, three words each.");
   nb::class_<Reduction>(
       m, "Reduction",
       "Exact elimination of variables with at most three neighbours, in an order; at least one variable "
@@ -185,9 +194,7 @@ void bind_consistency(nb::module_& m) {
             return std::min(search.root().at(search.network().inner(value)), elimina::network::forbidden);
           },
           "value"_a, "Return the cost of an assignment in the equivalent costs at the root.")
-      .def("take_open", &take_open,
-           "Remove all open nodes, and return their bounds and numbers of decisions, and all decisions, three "
-           "words each.")
+      .def("take_open", &take_open, "Remove all open nodes, and return them.")
       .def("replace_open", &replace_open, "bounds"_a, "lengths"_a, "decisions"_a,
            "Replace the open nodes by those that another search of the same model has returned.")
       .def(

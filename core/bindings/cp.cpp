@@ -31,6 +31,11 @@ using RelaxationOfSearch = std::tuple<Numbers, std::optional<double>>;
 using HintsOfSearch = std::tuple<Numbers, Numbers>;
 using RestartsOfSearch = std::tuple<std::string, double, double>;
 
+struct DeviceCalls {
+  std::uint64_t count = 0;
+  double seconds = 0;
+};
+
 constexpr std::int64_t kMostVariables = std::int64_t{1} << 27;
 
 View view_of(const std::int64_t* row) {
@@ -247,6 +252,9 @@ Statements statements_of(std::vector<std::pair<Value, Value>> bounds, const std:
 }  // namespace
 
 void bind_cp(nb::module_& m) {
+  nb::class_<DeviceCalls>(m, "DeviceCalls", "Calls that a device has answered.")
+      .def_ro("count", &DeviceCalls::count, "Number of calls.")
+      .def_ro("seconds", &DeviceCalls::seconds, "Seconds of all calls.");
   bind_cheapest_words(m);
   nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
     try {
@@ -283,10 +291,10 @@ void bind_cp(nb::module_& m) {
       .def(
           "device_calls",
           [](const Model& m) {
-            return m.solver.batch() ? std::pair(m.solver.batch()->calls(), m.solver.batch()->seconds())
-                                    : std::pair(std::uint64_t{0}, 0.0);
+            return m.solver.batch() ? DeviceCalls{m.solver.batch()->calls(), m.solver.batch()->seconds()}
+                                    : DeviceCalls{};
           },
-          "Return how many calls a device has answered, and their seconds.")
+          "Return the calls that a device has answered.")
       .def("propagate", &propagate, "seconds"_a = std::numeric_limits<double>::infinity(),
            "Bring the domains to a fixpoint, and close the solver; return False if the model is infeasible, "
            "None if the time passed.")

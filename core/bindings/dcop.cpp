@@ -1,4 +1,5 @@
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
@@ -94,13 +95,11 @@ Delivery delivery_of(const std::string& order, double delay, double jitter, i64 
           delay, jitter, std::uint64_t(seed)};
 }
 
-nb::tuple agreed(std::vector<Traversal*> traversals, std::vector<int> owners, int agents, const std::string& order,
+Agreement agreed(std::vector<Traversal*> traversals, std::vector<int> owners, int agents, const std::string& order,
                  double delay, double jitter, i64 seed, nb::callable poll) {
   const Team team{std::move(traversals), std::move(owners), agents};
   team.check();
-  const Agreement made =
-      agree(team.traversals, team.owners, agents, delivery_of(order, delay, jitter, seed), [&] { poll(0); });
-  return nb::make_tuple(std::vector<i64>(made.messages.begin(), made.messages.end()), made.clocks);
+  return agree(team.traversals, team.owners, agents, delivery_of(order, delay, jitter, seed), [&] { poll(0); });
 }
 
 std::vector<Traversal> made(const TableList& functions, i64 variables, i64 degree, const std::vector<i64>& ranks,
@@ -110,13 +109,18 @@ std::vector<Traversal> made(const TableList& functions, i64 variables, i64 degre
   return traversals_of(functions.tables, variables, degree, ranks, prefers_reached);
 }
 
-nb::tuple tree_of(std::vector<Traversal*> traversals, const TableList& functions, std::vector<i64> sizes) {
+struct TreeOfTraversals {
+  std::shared_ptr<plan::PlannedTree> tree;
+  int misplaced;
+};
+
+TreeOfTraversals tree_of(std::vector<Traversal*> traversals, const TableList& functions, std::vector<i64> sizes) {
   check_scopes(functions, i64(sizes.size()));
   if (sizes.size() != traversals.size()) throw nb::value_error("each variable has its size");
   check_ended(traversals);
   auto tree = std::make_shared<plan::PlannedTree>(pseudo_tree(traversals, functions.tables, std::move(sizes)));
-  const int wrong = misplaced(traversals, tree->tree);
-  return nb::make_tuple(std::move(tree), wrong);
+  const int variable = misplaced(traversals, tree->tree);
+  return {std::move(tree), variable};
 }
 
 std::optional<Work> work_of(const plan::PlannedTree& tree, const TableList& functions, const std::string& sense,
@@ -185,19 +189,22 @@ void bind_dcop(nb::module_& m) {
       .def("__getstate__", &Traversal::state)
       .def("__setstate__",
            [](Traversal& self, const std::vector<i64>& state) { new (&self) Traversal(Traversal::of_state(state)); });
+  nb::class_<Agreement>(m, "TraversalAgreement", "Messages of the agents that have built a pseudo-tree.")
+      .def_ro("messages", &Agreement::messages, "Number of messages between agents, by kind.")
+      .def_ro("clocks", &Agreement::clocks, "Clock of each agent, in seconds.");
+  nb::class_<TreeOfTraversals>(m, "TreeOfTraversals", "The bucket tree in the order of a pseudo-tree.")
+      .def_ro("tree", &TreeOfTraversals::tree)
+      .def_ro("misplaced", &TreeOfTraversals::misplaced,
+              "First variable whose parents in the two trees differ; -1: none.");
   m.def("agree_on_tree", &agreed, "traversals"_a, "owners"_a, "agents"_a, "order"_a, "delay"_a, "jitter"_a, "seed"_a,
         "poll"_a,
         "Run traversals that have not started to their end, as agents of one process. `poll`: called with 0 "
-        "now and then; an exception of it ends the run. Return the numbers of messages between agents by "
-        "kind, and the clock of each agent in seconds.");
+        "now and then; an exception of it ends the run.");
   m.def("make_traversals", &made, "functions"_a, "variables"_a, "degree"_a, "ranks"_a, "prefers_reached"_a,
         "Make a traversal for each variable. `degree`: weight of the number of neighbours in a variable's "
         "rank. `ranks`: addition for each variable; empty: none.");
   m.def("tree_of_traversals", &tree_of, "traversals"_a, "functions"_a, "sizes"_a,
-        nb::sig("def tree_of_traversals(traversals: Sequence[Traversal], functions: TableList, sizes: Sequence[int]) "
-                "-> tuple[PlannedTree, int]"),
-        "Return the bucket tree of the cost functions in the order of the pseudo-tree, and the first "
-        "variable whose parents in the two trees differ; -1: none.");
+        "Return the bucket tree of the cost functions in the order of the pseudo-tree.");
   nb::class_<Work::Total>(m, "AgentWorkTotal", "Figures of the work of all agents.")
       .def_ro("most_combinations", &Work::Total::most_combinations,
               "Largest number of combinations of values in a node: of its variable and its message's variables.")

@@ -52,11 +52,16 @@ void make_planner(CasePlanner* to, Words<const i64> sizes, Words<const i64> star
                         last});
 }
 
-// Returns the work and the number of steps of a plan; None if no plan fits.
-std::optional<std::pair<double, i64>> measure(CasePlanner& planner, Words<const int> values) {
+struct CaseWork {
+  double combinations;
+  i64 steps;
+};
+
+// nullopt if no plan fits.
+std::optional<CaseWork> measure(CasePlanner& planner, Words<const int> values) {
   const CaseProgram* program = planner.plan(values.data());
   if (!program) return std::nullopt;
-  return std::pair(program->work, program->steps());
+  return CaseWork{program->work, program->steps()};
 }
 
 // Raises the cause of a run's end: a request to stop, or the exception of the listener or of Ctrl-C.
@@ -82,8 +87,14 @@ void make_network(CaseNetwork* to, const TableList& tables, const std::string& s
   new (to) CaseNetwork(tables.tables, sense_of(sense), rule_of(rule), std::move(sizes), cells, work, posteriors);
 }
 
-// Returns the posteriors as an array, the natural logarithm of the sum, the sum, and figures of the run.
-nb::object answer_case(CaseNetwork& network, nb::dict evidence) {
+struct NetworkAnswer {
+  Array<double> shares;
+  double log_sum, sum;
+  i64 width, largest, work, cells;
+};
+
+// nullopt if the answer takes too much memory or time, or doubles may not hold a product.
+std::optional<NetworkAnswer> answer_case(CaseNetwork& network, nb::dict evidence) {
   std::vector<int> values(network.sizes().size(), -1);
   for (const auto& [variable, value] : evidence) values.at(nb::cast<std::size_t>(variable)) = nb::cast<int>(value);
   std::optional<CasePosteriors> posteriors;
@@ -94,9 +105,14 @@ nb::object answer_case(CaseNetwork& network, nb::dict evidence) {
   } catch (const Stopped&) {
     raise();
   }
-  if (!posteriors) return nb::none();
-  return nb::make_tuple(array_of(std::move(posteriors->shares)), posteriors->log_sum, posteriors->sum,
-                        posteriors->width, posteriors->largest, i64(posteriors->work), posteriors->cells);
+  if (!posteriors) return std::nullopt;
+  return NetworkAnswer{array_of(std::move(posteriors->shares)),
+                       posteriors->log_sum,
+                       posteriors->sum,
+                       posteriors->width,
+                       posteriors->largest,
+                       i64(posteriors->work),
+                       posteriors->cells};
 }
 
 bool keep_plan(CaseNetwork& network, const std::vector<int>& order) {
@@ -252,21 +268,39 @@ Array<bool> normalise_columns(Words<const double> zone, Rows<const i64> tables, 
                      nb::capsule(kept, [](void* data) noexcept { delete[] static_cast<bool*>(data); }));
 }
 
-// Returns the maximum of 1 and the first numbers of the pairs, and the minimum of 1 and the second ones; NaN if any is
-// NaN.
-nb::tuple widest_range(Rows<const double> ranges) {
-  if (ranges.shape(1) != 2) throw nb::value_error("a range has two ends");
+// Maximum of 1 and the first numbers of the pairs, and minimum of 1 and the second ones; NaN if any is NaN.
+struct WidestRange {
   double largest = 1, least = 1;
+};
+
+WidestRange widest_range(Rows<const double> ranges) {
+  if (ranges.shape(1) != 2) throw nb::value_error("a range has two ends");
+  WidestRange widest;
   for (const double* ends = ranges.data(); ends != ranges.data() + 2 * ranges.shape(0); ends += 2) {
-    if (ends[0] > largest || std::isnan(ends[0])) largest = ends[0];
-    if (ends[1] < least || std::isnan(ends[1])) least = ends[1];
+    if (ends[0] > widest.largest || std::isnan(ends[0])) widest.largest = ends[0];
+    if (ends[1] < widest.least || std::isnan(ends[1])) widest.least = ends[1];
   }
-  return nb::make_tuple(largest, least);
+  return widest;
 }
 
 }  // namespace
 
 void bind_dense(nb::module_& m) {
+  nb::class_<CaseWork>(m, "CaseWork", "Work of the plan of a case.")
+      .def_ro("combinations", &CaseWork::combinations, "Number of combinations of all steps.")
+      .def_ro("steps", &CaseWork::steps, "Number of steps.");
+  nb::class_<NetworkAnswer>(m, "NetworkAnswer", "The answer of a small network for one set of observations.")
+      .def_ro("shares", &NetworkAnswer::shares, nb::rv_policy::reference,
+              "Posteriors of all variables, one after another; empty if they are not requested.")
+      .def_ro("log_sum", &NetworkAnswer::log_sum, "Natural logarithm of the sum.")
+      .def_ro("sum", &NetworkAnswer::sum, "The sum itself; 0 or infinity where no float holds it.")
+      .def_ro("width", &NetworkAnswer::width, "Induced width.")
+      .def_ro("largest", &NetworkAnswer::largest, "Number of cells of the largest table.")
+      .def_ro("work", &NetworkAnswer::work, "Number of combinations.")
+      .def_ro("cells", &NetworkAnswer::cells, "Number of cells of all tables.");
+  nb::class_<WidestRange>(m, "WidestRange", "The range of numbers from several ranges, and 1.")
+      .def_ro("largest", &WidestRange::largest, "Largest number; NaN if any is NaN.")
+      .def_ro("least", &WidestRange::least, "Least number; NaN if any is NaN.");
   nb::class_<CasePlanner>(m, "CasePlanner",
                           "A planner for the rest of a network when some variables are observed; one call at a time.")
       .def("__init__", &make_planner, "sizes"_a, "starts"_a, "members"_a, "strides"_a, "offsets"_a, "least"_a,
@@ -284,13 +318,8 @@ void bind_dense(nb::module_& m) {
            "or `support` to count allowed tuples. `cells`: limit on the cells of tables and messages; `work`: "
            "limit on the combinations of a run. `posteriors`: True if answers have them, besides the sum.")
       .def("answer", &answer_case, "evidence"_a,
-           nb::sig("def answer(self, evidence: dict[int, int]) -> tuple[NDArray[numpy.float64], float, float, int, "
-                   "int, int, int] | None"),
-           "Return the answer for observations, variable -> index of its state: the posteriors of all "
-           "variables, one after another, if they are requested; the natural logarithm of the sum; the sum "
-           "itself if a float holds it; the induced width; the cells of the largest table; the combinations; "
-           "and the cells of all tables. None if that takes too much memory or time, or if a product may have "
-           "left the range of doubles.")
+           "Return the answer for observations, variable -> index of its state; None if that takes too much memory or "
+           "time, or if a product may have left the range of doubles.")
       .def("keep", &keep_plan, "order"_a,
            "Keep the plan of an order of all variables for all later answers, which restrict its steps to the "
            "unobserved variables. Return False, and change nothing, if it does not fit.");

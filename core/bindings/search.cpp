@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "arrays.hpp"
 #include "listener.hpp"
@@ -72,8 +73,7 @@ nb::dict result_of(Report& report) {
   result["seconds"] = report.seconds;
   result["first"] = report.first;
   nb::list events;
-  for (const Event& event : report.events)
-    events.append(nb::make_tuple(event.seconds, event.lower, event.upper, event.nodes));
+  for (Event& event : report.events) events.append(nb::cast(std::move(event)));
   result["events"] = events;
   return result;
 }
@@ -98,6 +98,11 @@ nb::dict search_tree(const Cells& cells, const Words<const std::int64_t>& tables
 }  // namespace
 
 void bind_search(nb::module_& m) {
+  nb::class_<Event>(m, "SearchEvent", "Bounds at a time of a search.")
+      .def_ro("seconds", &Event::seconds, "Seconds since the search began.")
+      .def_ro("lower", &Event::lower, "Lower bound.")
+      .def_ro("upper", &Event::upper, "Upper bound.")
+      .def_ro("nodes", &Event::nodes, "Number of visited nodes.");
   m.def("search_tree", &search_tree, "arena"_a, "tables"_a, "sizes"_a, "parents"_a, "starts"_a, "contexts"_a,
         "forbidden"_a, "integral"_a, "upper"_a, "start"_a.none(), "seconds"_a, "nodes"_a, "threads"_a, "memory"_a,
         "seed"_a, "poll"_a,

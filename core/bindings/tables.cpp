@@ -347,6 +347,11 @@ EncodedFactors encode_factors(const TableList& self, const std::string& sense, c
 }  // namespace
 
 void bind_tables(nb::module_& m) {
+  nb::class_<network::Incumbent>(m, "TableIncumbent", "An assignment that a local search on tables has found.")
+      .def_ro("values", &network::Incumbent::values, "Pairs of a variable of the copied tables and its value.")
+      .def_ro("cost", &network::Incumbent::cost,
+              "Cost above the sum of the tables' least costs; None if a table is left out or has floats, or if the "
+              "assignment is forbidden.");
   nb::class_<GroupArrays>(m, "GroupArrays", "Groups of tables with nested scopes.")
       .def_ro("scope_starts", &GroupArrays::scope_starts, nb::rv_policy::reference, "Starts of the groups' scopes.")
       .def_ro("scope_variables", &GroupArrays::scope_variables, nb::rv_policy::reference, "Variables of the scopes.")
@@ -388,16 +393,14 @@ void bind_tables(nb::module_& m) {
           "incumbent",
           [](const TableList& self, const std::string& sense, u64 descent, u64 moves, i64 table, i64 listed_table,
              i64 all) {
-            network::Incumbent incumbent = unlocked([&] {
+            return unlocked([&] {
               return network::incumbent(self.tables, sense_of(sense), {descent, moves, table, listed_table, all});
             });
-            return nb::make_tuple(std::move(incumbent.values), incumbent.cost);
           },
           "sense"_a, "descent"_a, "moves"_a, "table"_a, "listed_table"_a, "all"_a,
           "Find an assignment by a descent that visits at most `descent` cells, and tabu moves that visit at "
           "most `moves`, on copies of tables with at most `table` cells (sparse ones: `listed_table`; all "
-          "copies: `all`). Return pairs of a variable and its value, and the cost above the tables' least "
-          "costs; None in its place if a table is left out or has floats, or if the assignment is forbidden.")
+          "copies: `all`).")
       .def("join", &join, "sense"_a, "rule"_a, "limit"_a, "scope"_a, "sizes"_a, "arena"_a, "block"_a,
            "Write all tables to an arena as one factor over a scope that contains theirs, the last variable "
            "fastest: see `encode`.")

@@ -1,12 +1,10 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
-#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
 #include <limits>
-#include <tuple>
 
 #include "interruptible.hpp"
 #include "module.hpp"
@@ -84,6 +82,11 @@ struct Edges {
   std::vector<Length> lengths;
 };
 
+struct Multipliers {
+  std::vector<Length> parts;
+  Length parts_of_unit;
+};
+
 std::optional<Edges> survivors(const RootBound& self, Length upper, std::size_t max_edges, double seconds) {
   std::optional<Graph> graph;
   limited(seconds, [&] { graph = self.survivors(upper, max_edges); });
@@ -98,6 +101,9 @@ void bind_tsp(nb::module_& m) {
       .def_ro("ends", &Edges::from, "One city of each edge.")
       .def_ro("other_ends", &Edges::to, "The other city of each edge.")
       .def_ro("lengths", &Edges::lengths, "Lengths of the edges.");
+  nb::class_<Multipliers>(m, "TourMultipliers", "Lagrange multipliers of the cities.")
+      .def_ro("parts", &Multipliers::parts, "Multiplier of each city, in parts of a unit of length.")
+      .def_ro("parts_of_unit", &Multipliers::parts_of_unit, "Number of parts of a unit of length.");
   nb::class_<TourSearch>(m, "TourSearch",
                          "An iterated local search for a short tour; distances are symmetric. After `seconds`, or on a "
                          "signal, calls end early.")
@@ -128,8 +134,8 @@ void bind_tsp(nb::module_& m) {
       .def_prop_ro("bound", &RootBound::bound)
       .def_prop_ro("edges", &RootBound::edges)
       .def_prop_ro(
-          "multipliers", [](const RootBound& self) { return std::tuple(self.multipliers(), self.scale()); },
-          "Multipliers of the cities, in parts of a unit, and the number of parts.")
+          "multipliers", [](const RootBound& self) { return Multipliers{self.multipliers(), self.scale()}; },
+          "Multipliers of the cities.")
       .def("survivors", &survivors, "upper"_a, "max_edges"_a, "seconds"_a = kNoLimit,
            "Return both ends and the lengths of all edges that a tour of at most `upper` may have; None if "
            "there are more than `max_edges`, or the time was up.");

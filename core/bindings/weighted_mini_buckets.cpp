@@ -35,9 +35,17 @@ void check_variables(const WeightedMiniBuckets& mini_buckets, std::size_t count)
   if (count != mini_buckets.variables()) throw nb::value_error("each variable of the order has one number");
 }
 
+struct BoundGradient {
+  double bound;
+  Array<double> gradient;
+};
+
 }  // namespace
 
 void bind_weighted_mini_buckets(nb::module_& m) {
+  nb::class_<BoundGradient>(m, "BoundGradient", "A bound at parameters, and its slope there.")
+      .def_ro("bound", &BoundGradient::bound, "Natural logarithm of the bound.")
+      .def_ro("gradient", &BoundGradient::gradient, nb::rv_policy::reference, "Its derivatives by the parameters.");
   nb::class_<WeightedMiniBuckets>(m, "WeightedMiniBuckets",
                                   "Weighted mini-buckets over one tree, with gradients by weights and shifts.")
       .def(nb::new_(&make), "tree"_a, "values"_a, "weights"_a, "shared"_a,
@@ -100,7 +108,7 @@ void bind_weighted_mini_buckets(nb::module_& m) {
             check(self, parameters);
             std::vector<double> gradient;
             const double bound = unlocked([&] { return self.evaluate(span_of(parameters), &gradient); });
-            return nb::make_tuple(bound, array_of(std::move(gradient)));
+            return BoundGradient{bound, array_of(std::move(gradient))};
           },
           "parameters"_a, "Return the natural logarithm of the bound, and its gradient.");
 }

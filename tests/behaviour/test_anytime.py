@@ -455,8 +455,8 @@ def test_first_bounds_keep_no_more_copies_than_their_memory() -> None:
     rng = np.random.default_rng(4)
     model = Model.from_arrays([6] * 12, [((v, v + 1), rng.integers(0, 99, (6, 6))) for v in range(11)])
     problem = prepare(model, "mpe", {})
-    copied = [problem.tables.listed.incumbent("min-cost", 10**6, 0, 36, 36, 36 * number)[0] for number in (11, 5, 0)]
-    assert [len(values) for values in copied] == [12, 6, 0]
+    copied = [problem.tables.listed.incumbent("min-cost", 10**6, 0, 36, 36, 36 * number) for number in (11, 5, 0)]
+    assert [len(incumbent.values) for incumbent in copied] == [12, 6, 0]
     found = [first_bounds_module.first_bounds(problem, 60, None, memory) for memory in (math.inf, 8 * 36 * 5, 0)]
     assert len({result.lower_bound for result in found if result is not None}) == 1
     assert found[0].upper_bound < found[2].upper_bound

@@ -38,7 +38,7 @@ model = cp.Model()
 model.all_different(model.int_vars(4, 0, 3), side="gpu")
 solver = model._build()[0]
 solver.accelerate(_core.CpDevice(4), False)
-print(solver.propagate(), solver.device_calls()[0] > 0)
+print(solver.propagate(), solver.device_calls().count > 0)
 """
 
 

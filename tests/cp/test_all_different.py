@@ -112,7 +112,7 @@ def test_every_call_of_a_search(count: int, width: int, degree: int, kind: str) 
                 continue
             stack.append(expected)
             assert values(solver) == expected
-        assert kind == "cpu" or solver.device_calls()[0] > 0
+        assert kind == "cpu" or solver.device_calls().count > 0
 
 
 @pytest.mark.parametrize("kind", FILTERS)

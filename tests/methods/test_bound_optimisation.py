@@ -125,7 +125,8 @@ def test_gradient_is_that_of_differences(side, shared):
     weights = np.array(node_weights(nodes, side, [False] * len(scopes)))
     buckets = WeightedMiniBuckets(tree, values, weights, shared)
     parameters = buckets.initial + rng.normal(size=len(buckets.initial)) / 4
-    value, gradient = buckets.gradient(parameters)
+    slope = buckets.gradient(parameters)
+    value, gradient = slope.bound, slope.gradient
     assert value == pytest.approx(buckets.bound(parameters), abs=1e-12)
     step = 1e-6
     differences = [
@@ -157,7 +158,8 @@ def test_parameters_are_continued(side):
 
 
 def descent(buckets, side, parameters):
-    value, gradient = buckets.gradient(parameters)
+    slope = buckets.gradient(parameters)
+    value, gradient = slope.bound, slope.gradient
     return (value, gradient) if side == "upper" else (-value, -gradient)
 
 

@@ -84,8 +84,8 @@ def check(problem, result, upper=math.inf):
     else:
         assert result["cost"] == math.inf
     for before, after in itertools.pairwise(result["events"]):
-        assert before[1] <= after[1]
-        assert before[2] >= after[2]
+        assert before.lower <= after.lower
+        assert before.upper >= after.upper
 
 
 def check_proven(problem, result, upper=math.inf):
@@ -158,7 +158,7 @@ def test_a_start(seed, z):
     start = [size - 1 for size in problem.sizes]
     result = search(problem, z, start=start)
     check_proven(problem, result)
-    assert result["events"][0][2] == problem.table()[tuple(start)]
+    assert result["events"][0].upper == problem.table()[tuple(start)]
     best = search(problem, z, start=result["value"])
     assert best["value"] == result["value"]
 
@@ -217,7 +217,7 @@ def test_one_thread_repeats_itself():
     runs = [search(problem, 1) for _ in range(2)]
     for run in runs:
         del run["seconds"], run["first"]
-        run["events"] = [event[1:] for event in run["events"]]
+        run["events"] = [(event.lower, event.upper, event.nodes) for event in run["events"]]
     assert runs[0] == runs[1]
 
 

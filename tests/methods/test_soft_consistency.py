@@ -92,9 +92,14 @@ def check(costs, found, upper):
     assert found["cost"] == (optimum if optimum < upper else FORBIDDEN_COST)
 
 
+def open_nodes(search):
+    taken = search.take_open()
+    return taken.bounds, taken.lengths, taken.decisions
+
+
 def hand_over(search, other, keep=slice(None)):
     """Some of what a search has left, to another one; the least bound of the rest."""
-    bounds, lengths, decisions = search.take_open()
+    bounds, lengths, decisions = open_nodes(search)
     ends = np.cumsum(lengths) * 3
     parts = [decisions[end - 3 * length : end] for end, length in zip(ends, lengths, strict=True)]
     chosen = np.arange(len(bounds))[keep]
@@ -130,7 +135,7 @@ def test_progress_is_the_share_of_the_tree_that_is_closed():
     search = hard(variables=8, threads=1)
     shares, nodes = [search.progress], 8
     while not run(search, nodes=nodes)["done"]:
-        bounds, lengths, decisions = search.take_open()
+        bounds, lengths, decisions = open_nodes(search)
         search.replace_open(bounds, lengths, decisions)
         shares.append(search.progress)
         assert shares[-1] == pytest.approx(1 - sum(0.5 ** lengths.astype(float)))
@@ -336,7 +341,7 @@ def test_open_nodes_are_divided(seed, share, nodes):
     costs = Costs(seed, share=share)
     first, second = costs.search(), costs.search()
     run(first, nodes=nodes)
-    kept = first.take_open()
+    kept = open_nodes(first)
     second.replace_open(*kept)
     rest = hand_over(second, first, slice(0, None, 2))
     second.replace_open(*kept)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from elimina._core import CpCheapestWords
+from elimina._core import CpCheapestWords, CpWordSequence
 from elimina.cp.linear_relaxation import LinearRelaxation, WordSequence
 from elimina.cp.views import Integers, View
 
@@ -253,7 +253,7 @@ def _arrays(relaxation: LinearRelaxation) -> _Matrix:
     for sequence in relaxation.sequences:
         for var in sequence.variables:
             is_spelled[first[var] : first[var] + len(relaxation.columns[var])] = True
-    words = [_word_arrays(sequence, first) for sequence in relaxation.sequences]
+    words = [_numbered_sequence(sequence, first) for sequence in relaxation.sequences]
     return _Matrix(
         joined(rows),
         joined(columns),
@@ -270,12 +270,12 @@ def _arrays(relaxation: LinearRelaxation) -> _Matrix:
     )
 
 
-def _word_arrays(sequence: WordSequence, first: Mapping[int, int]) -> tuple[Any, ...]:
-    """Return a sequence in the core's form."""
+def _numbered_sequence(sequence: WordSequence, first: Mapping[int, int]) -> CpWordSequence:
+    """Return a sequence over columns; ``first`` has the first column of each variable."""
     places = [np.flatnonzero(symbols >= 0) for symbols in sequence.symbols]
     columns = [first[var] + place for var, place in zip(sequence.variables, places, strict=True)]
     symbols = [symbols[place] for symbols, place in zip(sequence.symbols, places, strict=True)]
-    return (
+    return CpWordSequence(
         np.cumsum([0, *map(len, places)]).astype(np.int64),
         np.concatenate(columns).astype(np.int64),
         np.concatenate(symbols).astype(np.int64),

@@ -266,7 +266,8 @@ class _TourRun:
 
         There are as many parts as the solver's arithmetic allows.
         """
-        multipliers, scale = self._root.multipliers
+        root = self._root.multipliers
+        multipliers, scale = root.parts, root.parts_of_unit
         largest = int(np.abs(self._distances).max()) + 2 * max(abs(x) for x in multipliers) // scale + 1
         resolution = min(_MAX_RESOLUTION, scale)
         while resolution > 1 and resolution * largest * len(multipliers) > _MAX_SCALED_LENGTH:

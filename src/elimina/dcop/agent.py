@@ -278,7 +278,7 @@ def agree(
     prefers_reached = settings.heuristic == "most-connected"
     traversals = make_traversals(listed, count, settings.degree_weight, ranks, prefers_reached)
     made = build_pseudo_tree(traversals, problem.owners, len(problem.agents), order, delay, jitter, seed, watch)
-    return Agreement(listed, traversals, *made)
+    return Agreement(listed, traversals, made.messages, made.clocks)
 
 
 def agree_on_tree(problem: Problem, heuristic: Heuristic = "max-degree", seed: int = 0) -> Tree:
@@ -311,14 +311,15 @@ def planned_tree(problem: Problem, listed: TableList, traversals: Sequence[Trave
     Raises:
         InternalError: The traversals do not make a pseudo-tree of the problem.
     """
-    tree, misplaced = tree_of_traversals(traversals, listed, problem.model.sizes)
-    if misplaced >= 0:
-        parent = traversals[misplaced].parent
+    built = tree_of_traversals(traversals, listed, problem.model.sizes)
+    child = built.misplaced
+    if child >= 0:
+        parent = traversals[child].parent
         raise InternalError(
-            f"variable {misplaced} is a child of {parent} in the pseudo-tree, but not by the cost functions; please "
+            f"variable {child} is a child of {parent} in the pseudo-tree, but not by the cost functions; please "
             "report this"
         )
-    return tree
+    return built.tree
 
 
 class Forecast(NamedTuple):

@@ -415,7 +415,8 @@ def _turn(
     search.core.replace_open(*nodes)
     memory = shares_of(job.original.problem, job.memory).nodes if room else 0
     turn = search.run(seconds, math.inf, memory, _poll)
-    open_nodes = Nodes(*search.core.take_open())
+    taken = search.core.take_open()
+    open_nodes = Nodes(taken.bounds, taken.lengths, taken.decisions)
     outcome = _Turn(open_nodes, search.core.bound, search.core.top, search.units, turn.chosen, turn.nodes, search.bytes)
     with _taking:
         _idle.setdefault(job.key, []).append(search)

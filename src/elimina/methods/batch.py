@@ -129,14 +129,15 @@ class PlannedCases(CaseByCase):
     def seconds(self, values: Codes) -> float:
         """Return the estimated seconds of a case on one thread."""
         codes = np.full(len(self.planned.problem.model.variables), -1, dtype=np.int32)
-        figures = []
+        plans_of_cases = []
         for row in _sample(values):
             codes[list(self.columns)] = row
-            figures.append(self._planner.measure(codes))
-        fits = [plan for plan in figures if plan is not None]
-        if len(fits) < len(figures):
+            plans_of_cases.append(self._planner.measure(codes))
+        fitting = [plan for plan in plans_of_cases if plan is not None]
+        if len(fitting) < len(plans_of_cases):
             return self._help.seconds(values)
-        work, steps = np.mean(fits, axis=0)
+        work = np.mean([plan.combinations for plan in fitting])
+        steps = np.mean([plan.steps for plan in fitting])
         plans = (_patterns(values).max() + 1) / len(values)
         run = work / CASE_COMBINATIONS * (1 + OWN_ORDER_SHARE * plans)
         return float(run + (OWN_STEP_SECONDS + OWN_PLAN_SECONDS * plans) * steps + CASE_SECONDS)

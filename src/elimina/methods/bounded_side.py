@@ -84,8 +84,8 @@ class BoundedSide:
 
     def _evaluate(self, scaled: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         self.evaluations += 1
-        bound, gradient = self._buckets.gradient(scaled * self._scales)
-        return self._sign * bound, self._sign * gradient * self._scales
+        slope = self._buckets.gradient(scaled * self._scales)
+        return self._sign * slope.bound, self._sign * slope.gradient * self._scales
 
     def _rounded(self, bound: float) -> float:
         """Return a bound with the constants added, rounded outwards; an infinite bound is unchanged."""

@@ -137,7 +137,8 @@ def _first_bounds(problem: Problem, seconds: float, memory: float) -> Result | N
         chosen[v] = value
     if BOUNDED_TABLE_SECONDS * len(problem.tables) < seconds:
         cells = int(min(memory, sys.maxsize)) // _COPY_BYTES
-        for v, value in tables.incumbent(model.sense, _MAX_DESCENT_CELLS, 0, _MAX_CELLS, _MAX_LISTED_CELLS, cells)[0]:
+        incumbent = tables.incumbent(model.sense, _MAX_DESCENT_CELLS, 0, _MAX_CELLS, _MAX_LISTED_CELLS, cells)
+        for v, value in incumbent.values:
             chosen[v] = value
     return result_of_assignment(problem, best - slack, chosen)
 

@@ -110,10 +110,12 @@ class SmallNetwork:
 
     def answer(self, evidence: Mapping[int, int]) -> SmallAnswer | None:
         """Return the answer given observations; None if it takes too long, or doubles do not suffice."""
-        figures = self._core.answer(dict(evidence))
-        if figures is None:
+        answer = self._core.answer(dict(evidence))
+        if answer is None:
             return None
-        small_answer = SmallAnswer(*figures)
+        small_answer = SmallAnswer(
+            answer.shares, answer.log_sum, answer.sum, answer.width, answer.largest, answer.work, answer.cells
+        )
         if not self._constant:
             return small_answer
         factor = math.exp(self._constant) if abs(self._constant) < _MAX_LOG else 0.0

@@ -33,7 +33,7 @@ def incumbent_cost(problem: Problem) -> int | None:
     limit = sys.maxsize
     cost: int | None = problem.tables.listed.incumbent(
         problem.model.sense, _MAX_VISITS, _MAX_VISITS, limit, limit, limit
-    )[1]
+    ).cost
     return cost
 
 

@@ -70,9 +70,9 @@ class Scales:
         if len(self._raw) and self._leaves_range(ranges, peaks):
             return True
         # A quick check over all tables together is mostly enough.
-        (greatest, least), (_, least_factor) = widest_range(peaks.reshape(-1, 2)), widest_range(ranges)
-        least = min(least, least_factor)
-        if least > 0 and self._operands * (math.frexp(least)[1] - math.frexp(greatest)[1]) >= self._smallest:
+        tables = widest_range(peaks.reshape(-1, 2))
+        least = min(tables.least, widest_range(ranges).least)
+        if least > 0 and self._operands * (math.frexp(least)[1] - math.frexp(tables.largest)[1]) >= self._smallest:
             return False
         lows = log2_lows(peaks[..., 1]) - scale_exponents(peaks[..., 0], self._plan.dtype)
         lows = np.concatenate([lows.min(axis=tuple(range(lows.ndim - 1))), log2_lows(ranges[:, 1])])
