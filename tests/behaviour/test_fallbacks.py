@@ -68,6 +68,9 @@ def check(model: Model, task: str, result, query=(), tolerance=1e-8) -> None:
     """Check an answer, or bounds on it."""
     if task == "mar":
         products = broadcast.products(model)
+        if result.status == "estimated":
+            assert all(sum(table.values()) == pytest.approx(1) for table in result.marginals.values())
+            return
         assert (result.status == "infeasible") == (products.sum() == 0)
         for name, table in (result.marginals or {}).items():
             v = model.index(name)
