@@ -291,8 +291,10 @@ class _Answer(NamedTuple):
         folds = SampleFolds(np.full(count, 1 / count), self.chain_shares / count)
         errors = np.maximum(self.by_chains, self.by_halves)
         if self.is_stuck:
-            # The start of a chain decides on its mode, so the mean of many chains is as far off as each of them.
+            # The start of a chain decides on its mode, so the mean of many chains is as far off as each of them, and
+            # the chains measure no other estimate: one fold.
             errors = np.minimum(math.sqrt(count) * errors, 1.0)
+            folds = SampleFolds(np.ones(1), self.shares[None])
         return SumEstimate(METHOD, log_z, log_z_error, self.shares, errors, folds)
 
 

@@ -83,7 +83,8 @@ def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -
     if judges:
         judge = min(judges, key=lambda estimate: estimate.error)
         samples = [_Measured(estimate, estimate.error, estimate.error) for estimate in judges]
-        closest = min((_measured(row, others, judge, sizes) for row in others), key=_limit_of, default=None)
+        measured = (_measured(row, others, judge, sizes) for row in others)
+        closest = min(measured, key=lambda row: row.weight_error, default=None)
         if closest is not None and closest.limit <= judge.error and closest.estimate.error <= judge.error / MIX_FACTOR:
             # The closest estimate may be much closer than samples can measure, so that a mean with the samples would be
             # worse.
@@ -163,8 +164,8 @@ class _Measured(NamedTuple):
     Attributes:
         estimate: The estimate.
         limit: Limit that its error hardly exceeds.
-        weight_error: Error that its weight in a mean depends on: of a reliable method or samples, the error; of
-            another one, the limit.
+        weight_error: Error that the choice and the weight in a mean depend on: of a reliable method or samples, the
+            error; of another one, the limit.
     """
 
     estimate: SumEstimate
@@ -225,17 +226,13 @@ def _hidden_error(
     return min(hidden, math.sqrt(max(square, least**2)))
 
 
-def _limit_of(measured: _Measured) -> float:
-    return measured.limit
-
-
 def _mixed(estimates: Sequence[_Measured]) -> SumEstimate:
     """Return the mean of the estimates of similar limits, each weighted by its `weight_error` to the power -2.
 
     Errors of samples, and of one other method, have different causes, so that the mean is closer to the truth than
     either. The estimate of the largest weight gives the other figures.
     """
-    best = min(estimates, key=_limit_of)
+    best = min(estimates, key=lambda row: row.limit)
     similar = [row for row in estimates if row.limit <= MIX_FACTOR * best.limit]
     if len(similar) == 1:
         return best.estimate
