@@ -263,5 +263,7 @@ def test_chains_that_stay_in_their_modes_are_as_far_off_as_each_of_them():
     stuck = method._Answer(chains, chains.mean(axis=0), spread, spread / math.sqrt(2))
     assert stuck.is_stuck
     assert stuck.estimate(None, math.inf).error == pytest.approx(0.4)
+    assert len(stuck.estimate(None, math.inf).folds.weights) == 1  # they measure no other estimate
     moving = stuck._replace(by_halves=spread)
     assert moving.estimate(None, math.inf).error == pytest.approx(0.2)
+    assert len(moving.estimate(None, math.inf).folds.weights) == len(chains)

@@ -127,6 +127,20 @@ def test_samples_and_an_estimate_that_is_as_good_are_averaged(seed):
     assert chosen.folds is None
 
 
+def test_noise_does_not_choose_between_estimates_that_it_hides():
+    """A reliable method's own error tells that it is closer; noise hides a distance of 0 in all but a few cases."""
+    far_choices = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        exact = rng.uniform(0.2, 0.8, COUNT)
+        sampled, _ = samples(rng, exact, 0.04)
+        reliable = others(near(rng, exact, 1e-6)[0], 1e-6, trust=3)
+        other = others(near(rng, exact, 0.004)[0], 0.004, trust=2)
+        chosen = choose_estimate([other, reliable, sampled], SIZES)
+        far_choices += float(hellinger_distances(chosen.shares, shares_of(exact), SIZES).mean()) > 1e-4
+    assert far_choices <= 5
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_an_estimate_far_closer_than_samples_can_tell_is_not_averaged(seed):
     """Its limit is the samples' noise, though its distance is far below."""
