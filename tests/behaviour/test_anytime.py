@@ -490,3 +490,21 @@ def test_an_interrupt_as_the_work_starts(monkeypatch, begins):
     assert begins or not began
     with pytest.raises(KeyboardInterrupt):
         calls.solve(network(), "mar", time_limit=0.1)
+
+
+def test_an_interrupt_while_a_time_limit_ends_the_work(monkeypatch):
+    """The answer is there, though the work does not stop at once."""
+    end, interrupts = Call._end, [KeyboardInterrupt()]
+
+    def interrupted(self, *arguments):
+        if interrupts:
+            raise interrupts.pop()
+        end(self, *arguments)
+
+    monkeypatch.setattr(Call, "_end", interrupted)
+    result = calls.solve(HARD, device="cpu", time_limit=0.5)
+    assert (result.status, result.ended_by) == ("bounded", "interrupt")
+    assert not interrupts
+    interrupts += [KeyboardInterrupt(), KeyboardInterrupt()]
+    with pytest.raises(KeyboardInterrupt):
+        calls.solve(HARD, device="cpu", time_limit=0.5)

@@ -246,7 +246,14 @@ class Call(Clock):
                 self._end(_LISTENER_SECONDS)
                 raise
             if ended_by is not None:
-                self._end()
+                try:
+                    self._end()
+                except KeyboardInterrupt:
+                    # A second interrupt discards the answer; one while a time limit ends the work does not.
+                    if ended_by == "interrupt":
+                        raise
+                    ended_by = "interrupt"
+                    self._end()
         finally:
             # Work that was ended early may have left garbage collection suspended. It is enabled only now, because
             # among the million objects that work may have made, a collection takes seconds.
