@@ -145,12 +145,16 @@ Network shift(const Network& network, double seconds, Cost least_gain, const Pol
   const auto start = std::chrono::steady_clock::now();
   Shifter shifter(network);
   const TimeLimit limit(seconds);
-  for (Cost before = -1; !shifter.infeasible();) {
-    shifter.run(1, 0);
-    if (shifter.bound() - before < least_gain) break;
-    before = shifter.bound();
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    if (elapsed.count() > seconds || !poll(before, network.upper, nullptr)) break;
+  try {
+    for (Cost before = -1; !shifter.infeasible();) {
+      shifter.run(1, 0);
+      if (shifter.bound() - before < least_gain) break;
+      before = shifter.bound();
+      const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+      if (elapsed.count() > seconds || !poll(before, network.upper, nullptr)) break;
+    }
+  } catch (const Stopped&) {
+    // Shifts are complete, and each dropped cell is too expensive by itself, so the costs are equivalent.
   }
   return shifter.network();
 }

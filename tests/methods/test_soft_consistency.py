@@ -290,6 +290,29 @@ def test_cost_shifting_ends_when_a_pass_gains_a_small_share_of_the_bound(monkeyp
     assert bounds[1] > 0.8 * bounds[0]
 
 
+def test_cost_shifting_may_end_while_cells_are_dropped():
+    """At any moment, totals below the upper bound are the same as before."""
+    rng = np.random.default_rng(2)
+    size, scopes = 40, [(0, 1, 2), (1, 2, 3), (0, 2, 3)]
+    costs = [rng.integers(0, 99, (size,) * 3) for _ in scopes]
+    before = sum(
+        np.expand_dims(table, ({0, 1, 2, 3} - set(scope)).pop()) for table, scope in zip(costs, scopes, strict=True)
+    )
+    upper = int(np.quantile(before, 0.001))
+    flat, starts, members = np.ravel(costs), np.arange(0, 12, 3), np.array(scopes, np.int32).ravel()
+    for seconds in [0.0, *np.geomspace(1e-4, 0.02, 30)]:
+        shifted = shift_costs([size] * 4, starts, members, flat, 0, upper, seconds, 1, lambda *_: True)
+        tables = np.split(np.asarray(shifted.costs), np.cumsum([size**3] * 3))
+        after = shifted.constant + sum(
+            np.expand_dims(table.reshape((size,) * 3), ({0, 1, 2, 3} - set(scope)).pop())
+            for table, scope in zip(tables, scopes, strict=False)
+        )
+        for axis, table in enumerate(np.split(tables[3], 4)):
+            after = after + np.expand_dims(table, tuple({0, 1, 2, 3} - {axis}))
+        is_low = before < upper
+        assert (after[is_low] == before[is_low]).all()
+
+
 @pytest.mark.parametrize(("limit", "seconds"), [(None, and_or_search.ROOT_SHIFT_SECONDS), (0.1, 0.01)])
 def test_cost_shifting_leaves_time_for_the_search(monkeypatch, limit, seconds):
     given = []

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from elimina._core import Stopped
 from elimina.errors import MemoryLimitError, TimeLimitError
 from elimina.result import Result
 from elimina.running import plan_choice
@@ -38,6 +39,17 @@ def test_a_portfolio_is_told_what_failed_and_goes_on():
 
     assert run.answer(lambda: pursue(run, portfolio())).value == 3
     assert [str(attempt.failure) for attempt in told] == ["too large", "its own time is up"]
+
+
+def test_a_time_limit_inside_a_method_does_not_end_the_call():
+    run = Call("count")
+
+    def portfolio():
+        outcome = yield Strategy(run, "one", failing(Stopped()))
+        assert "a time limit of its own" in str(outcome.failure)
+        return (yield Strategy(run, "two", lambda _: Result("exact", "count", 3)))
+
+    assert run.answer(lambda: pursue(run, portfolio())).value == 3
 
 
 def test_the_last_failure_ends_the_call():

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator
 from typing import NamedTuple, cast
 
 from elimina import system
+from elimina._core import Stopped
 from elimina.errors import EliminaError, MemoryLimitError, TimeLimitError, UnsupportedError
 from elimina.number_texts import number_text
 from elimina.planning.plan import Plan
@@ -72,6 +73,7 @@ def attempt(strategy: Strategy) -> Attempt:
 
     Raises:
         TimeLimitError: The call's time is up.
+        Stopped: The call is to end.
     """
     run, name, plan = strategy.run, strategy.name, strategy.plan
     if plan is not None and not plan.fits:
@@ -88,6 +90,11 @@ def attempt(strategy: Strategy) -> Attempt:
         if run.is_over:
             raise
         return Attempt.failed(error)
+    except Stopped:
+        # A step of the method may have passed a time limit of its own.
+        if run.is_over:
+            raise
+        return Attempt.failed(TimeLimitError(f"{name} ended at a time limit of its own"))
     if logger.isEnabledFor(logging.INFO):
         logger.info("%s: ended after %s s, %s", name, f"{run.age:.3g}", _described(result))
     return Attempt(result)
