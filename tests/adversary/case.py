@@ -55,6 +55,7 @@ KINDS = {
     "histories": "histories",
     "metamorphic": "metamorphic",
     "interrupts": "interrupts",
+    "budgets": "budgets",
     "cp": "constraints",
     "flatzinc": "flatzinc",
     "xcsp": "xcsp",

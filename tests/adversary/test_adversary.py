@@ -26,6 +26,7 @@ CASES = {
     "histories": 25,
     "metamorphic": 40,
     "interrupts": 6,
+    "budgets": 20,
     "cp": 1200,
     "flatzinc": 100,
     "xcsp": 100,
