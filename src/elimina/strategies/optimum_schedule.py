@@ -26,9 +26,9 @@ SHORTEST_FILTER_SECONDS, LONGEST_FILTER_SECONDS = 0.2, 1.0
 """Limits on the seconds of the first filtering, which is as long as the elimination would be: SPOT5 ends within a
 second, colourings not within a minute."""
 
-ROUND_SECONDS_PER_SECOND = 4.0
-"""Largest time of a round of mini-buckets, relative to the estimated time of elimination: if that is short, elimination
-answers sooner."""
+ROUND_SECONDS_PER_SECOND = 1.0
+"""Largest time of a round of mini-buckets, relative to the estimated time of elimination, which a round that does not
+answer at most doubles."""
 
 FRESH_MEMORY_FACTOR = 2.0
 """Factor by which new memory may take longer than estimated, as on virtual machines."""
