@@ -20,7 +20,7 @@ using namespace nb::literals;
 namespace elimina::network {
 namespace {
 
-constexpr double kTurn = 1 << 21;  // cells that one kind of move visits before the other kind: a few ms
+constexpr double kTurn = 1 << 21;  // cells that one kind of move visits before the other kind begins: a few ms
 
 // Local searches, one for each thread, and the costs that they read.
 class Improver {

@@ -16,13 +16,13 @@ struct Restarts {
   double cutoff(std::uint64_t round) const;
 };
 
-// Part of the tree that a stretch searches: all of it; assignments near the incumbent (large neighbourhood search);
+// Part of the tree that a stretch (the search from one restart to the next) covers: all of it; assignments near the incumbent (large neighbourhood search);
 // schedules near the incumbent; or solutions with an objective of at most a target. Refuting a target gives a lower
 // bound (destructive lower bounds, Klein and Scholl, 1999).
 enum class Scope : std::uint8_t { tree, neighbourhood, task_neighbourhood, target };
 
-// Orderings of a stretch: the model's; dom/wdeg with the last conflict and saved values; or the costs of values in a
-// relaxation.
+// Rules by which a stretch chooses decisions. `model`: the model's own. `free`: dom/wdeg, beginning with the variable of
+// the last conflict, and saved values. `costs`: the values' costs in a relaxation.
 enum class Ordering : std::uint8_t { model, free, costs };
 
 struct Row {

@@ -21,7 +21,7 @@ struct Options {
   // Alternates searches near the incumbent and complete ones, by Luby's sequence unless other restarts are given. Needs
   // an objective.
   std::optional<Relaxation> relax;
-  // Values to try first. A search with restarts begins by deciding these views; wrong hints cost it one stretch.
+  // Values to try first. A search with restarts decides these views before its first restart, and then drops wrong hints.
   std::vector<Hint> hints;
   // True for a search by dom/wdeg that decides the last conflict's variable first, tries values of the last solution
   // first, and restarts by Luby's sequence unless other restarts are given.

@@ -19,7 +19,7 @@ constexpr int patience = 8;  // neighbourhoods of a level without a better solut
 // Layout of a message or of a factor in a cluster's table: its strides along the cluster's variables, and its first
 // cell.
 struct Strided {
-  std::vector<std::int64_t> strides;  // stride along each variable of the cluster
+  std::vector<std::int64_t> strides;
   std::int64_t at;
 };
 

@@ -10,7 +10,8 @@ namespace elimina::network {
 
 namespace {
 
-// Differences of at least this size count as forbidden: floats hold sums of thousands of smaller ones exactly.
+// Costs that exceed the best possible cost by at least this much count as forbidden. Doubles hold sums of thousands of
+// smaller costs exactly.
 constexpr i64 kForbidden = i64{1} << 40;
 constexpr i64 kBlock = 1 << 16;  // number of cells that are encoded at a time
 constexpr u64 kVisits = 10'000;  // visits of each cell: more tabu moves do not improve small models

@@ -21,7 +21,7 @@ std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double 
 // elimination of them would take too long.
 struct PartialOrder {
   Order order;
-  Vertex widest = none;             // vertex of this bucket; `none` if no bucket is that large
+  Vertex widest = none;             // vertex of the large bucket; `none` if no bucket is that large
   std::vector<Vertex> separator{};  // neighbours of `widest` when the elimination ends
 };
 PartialOrder greedy_up_to(Graph graph, double log_cells, Random& random, Clock& clock);

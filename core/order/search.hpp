@@ -11,8 +11,8 @@ struct Options {
   std::vector<Rule> rules;   // rules of the greedy runs
   bool anneal = true;        // true to improve orders by annealing
   std::int64_t rounds = -1;  // number of greedy runs and annealings; -1: until the time is up
-  // Seconds of a run for each cell of its buckets; the search takes at most a share of the run's time. 0: no such
-  // limit.
+  // Estimated seconds of an elimination for each cell of its buckets; a search takes at most a share of the time of the
+  // elimination that it plans. 0: no such limit.
   double patience = 0;
   double limit = std::numeric_limits<double>::infinity();  // log2 of the most cells that a table may have
   std::uint64_t seed = 0;

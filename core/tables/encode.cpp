@@ -44,7 +44,7 @@ struct Member {
   std::vector<std::pair<i64, i64>> cells;
 };
 
-// The order in which a factor's cells are visited, and the places of its cells and its tables' in that order.
+// Walks over the cells of a factor, and finds the place of each cell in the factor and in the tables that it joins.
 class FactorWalk {
  public:
   FactorWalk(const Tables& tables, const FactorArrays& factors) : tables_(tables), factors_(factors) {}

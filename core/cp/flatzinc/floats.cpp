@@ -14,8 +14,7 @@ using Form = FloatConstraint::Form;
 using Relation = FloatConstraint::Relation;
 using Control = FloatConstraint::Control;
 
-// Decimals of the grid of floats that do not follow from others, and of those that are multiplied: products have twice
-// as many.
+// Decimals of a float on the grid; a float that is multiplied gets fewer, because a product has twice as many.
 constexpr int kGridDecimals = 6, kFactorDecimals = 4;
 constexpr int kMostDecimals = 15;
 // Decimals of a sum that is rounded anyway.

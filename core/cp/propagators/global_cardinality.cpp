@@ -211,8 +211,8 @@ bool GlobalCardinality::repair() {
   return true;
 }
 
-// Assigns k to one more variable by a path from a value with a count above its minimum; returns false if there is no
-// path.
+// Assigns the value k to one more variable. A path of the residual graph leads to k from a value whose count may fall:
+// each variable on it takes the next value. Returns false if there is no path.
 bool GlobalCardinality::fill(int k) {
   std::fill(targets_.begin(), targets_.end(), 0);
   add(targets_.data(), k);

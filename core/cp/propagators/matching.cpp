@@ -281,7 +281,8 @@ void Matching::find_core(const Domains& d, const Subset& subset) {
   gather(d, subset);
 }
 
-// Moves variables that lead to the core into it, in a few rounds; the search handles the variables that remain.
+// Adds to the core, in a few rounds, the variables that have one of its values; the search handles the variables that
+// remain.
 void Matching::gather(const Domains& d, const Subset& subset) {
   constexpr int kRounds = 4;
   const std::span<const Word> members{members_.data() + subset.from, subset.to - subset.from};

@@ -96,8 +96,8 @@ class Matching final : public Propagator {
   Value base_;
   std::size_t words_;
   bool repeats_;                         // true if a variable occurs in two views
-  std::vector<Word, Pages<Word>> rows_;  // row of each variable, as read in the call `loaded_`
-  std::vector<std::uint64_t> loaded_;
+  std::vector<Word, Pages<Word>> rows_;  // row of each variable
+  std::vector<std::uint64_t> loaded_;    // number of the call that last read each row
   std::uint64_t call_ = 0;
   std::vector<int> match_, owner_;  // variable -> value, value -> variable; -1: none
   std::vector<Word> free_;          // values of some variable that have no owner

@@ -59,7 +59,8 @@ bool has_near_cells(StepView step, i64 first) {
   return farthest <= std::numeric_limits<i32>::max();
 }
 
-// Returns the number of combinations; a step without tables does not visit the values of its variable.
+// Returns the number of combinations of an output cell and a value of the eliminated variable. A step without tables
+// does not visit these values.
 double step_work(StepView step) { return double(step.cells()) * (step[kTables] > 0 ? double(step[kDomain]) : 1.0); }
 
 // Calls `step`, which returns its work or kStopped, for each turn; calls `poll` in between. Returns false after a stop.

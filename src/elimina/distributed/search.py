@@ -377,7 +377,7 @@ _PLANNED = ("induced_width", "largest_table", "total_cells", "dtype", "device", 
 
 
 def _job(problem: Problem, options: Options, seconds: float) -> _Job:
-    """Shift costs, and find the elimination order for further shifts, which go towards its end."""
+    """Return the job of the search: costs once shifted, and the order towards whose end costs shift further."""
     original = shift_tables(problem, options, seconds)
     order = elimination_order(original.moved, options._replace(order="min-fill", order_seconds=0.0))
     shift_seconds = seconds if options.shifts_tables else 0.0

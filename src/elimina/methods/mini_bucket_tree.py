@@ -1,4 +1,4 @@
-"""Trees of mini-buckets for bounds on sums: their i-bound, the shifts that fit, and their figures."""
+"""Trees of mini-buckets for bounds on sums: the largest i-bound and cost shifts that fit into memory."""
 
 from __future__ import annotations
 

@@ -320,7 +320,7 @@ class Model(Displayed):
         try:
             index = operator.index(name)
             if isinstance(name, bool):
-                raise TypeError  # a Boolean belongs to a mask
+                raise TypeError  # True and False would pass as the indices 1 and 0
         except TypeError:
             raise InputError(f"variables are named by strings or indices, not by {name!r}") from None
         if not 0 <= index < len(self.variables):

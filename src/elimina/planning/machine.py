@@ -30,14 +30,14 @@ class Speeds(NamedTuple):
     """Speeds of a machine.
 
     Attributes:
-        bandwidth: Bytes a second of a large step on one thread, read and written ones counted.
-        combinations: Combinations a second of one value of the eliminated variable and one output cell on one thread,
-            tables in cache.
+        bandwidth: Bytes that a large step reads and writes a second on one thread.
+        combinations: Combinations of an output cell and a value of the eliminated variable that one thread computes a
+            second from tables in cache.
         fresh: Bytes a second of new memory from the system.
         step: Seconds that each step takes at least.
         tuples: Tuples a second that a join of sparse tables makes on one thread.
         encoded: Cells of factors written per second.
-        gpu_bandwidth: Bytes a second of a large copy on the GPU, read and written ones counted.
+        gpu_bandwidth: Bytes that a large copy on the GPU reads and writes a second.
         gpu_step: Seconds that each step takes on the GPU at least.
         gpu_start: Seconds of a GPU's context and the loading of kernels.
         gpu_link: Bytes a second from the host to the GPU.
@@ -255,9 +255,9 @@ class Machine(NamedTuple):
     Attributes:
         name: ``cpu`` or ``cuda``.
         home: Memory tier of the arena: ``host`` or ``device``.
-        bandwidth: Bytes a second of a large copy, read and written ones counted.
-        combinations: Combinations a second of one value of the eliminated variable and one output cell, tables in
-            cache.
+        bandwidth: Bytes that a large copy reads and writes a second.
+        combinations: Combinations of an output cell and a value of the eliminated variable that are computed a second
+            from tables in cache.
         fresh: Bytes a second of new memory from the system.
         step: Seconds that each step takes at least.
         start: Seconds before the first step (a GPU's context, loading of kernels).

@@ -32,16 +32,15 @@ UNIT_BYTES = 64
 
 
 class Window(NamedTuple):
-    """Window of the device on a table.
+    """Memory of the device that holds the current parts of a table, each in a slot.
 
     Attributes:
         start: Start of the first slot on the device, or of the whole table, in elements.
-        slots: Parts of the table that have room at a time; 0: the whole table stays there until its last reader has
-            run.
+        slots: Number of slots; 0: the whole table stays on the device until its last reader has run.
         span: Elements of a part, and the distance between two slots.
         strides: Elements between two values of each axis of the step's output.
         domain_stride: Elements between two values of the eliminated variable.
-        whole: True if the one part is the whole table, copied for the first tile.
+        whole: True if the only part is the whole table, copied for the first tile.
     """
 
     start: int

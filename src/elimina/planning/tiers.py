@@ -192,7 +192,7 @@ class _MessageArea:
 
 
 def _choose(record: StepTables, here: Collection[int], stays: bool, itemsize: int, room: int) -> _Tiling | None:
-    """Return the tile and the order of tiles of least estimated time whose parts have room; None if no tile's have."""
+    """Return the fastest tiling, by estimate, whose parts fit into the room; None if none fits."""
     best: _Tiling | None = None
     whole = _whole_shapes(record, itemsize)
     tables_of_lengths: dict[tuple[int, ...], list[_TiledTable]] = {}  # priorities share most tiles
