@@ -299,7 +299,8 @@ bool Propagator::is_dense(const View& t) const {
   return t.minor == 1 && count >= least_row && row_share * count >= network_.size[t.other];
 }
 
-// Writes the costs along the other variable for sums with whole rows; removed values cost too much to be the least.
+// Writes the costs to be added to whole rows, one for each value of the other variable; those of removed values are too
+// high to be the least.
 void Propagator::lay(const View& t, const Cost* added) {
   std::fill_n(along_.begin(), network_.size[t.other], 2 * forbidden);
   for (const int y : state_.values(t.other)) along_[y] = added[y] - t.other_shift[y];

@@ -74,7 +74,7 @@ class Finder {
   virtual void raise_bound(Value bound) = 0;
   // Takes a better solution found elsewhere; later ones have to be better than this.
   virtual void adopt(const Values& solution) = 0;
-  // Takes costs of values, for solutions that are better than the incumbent.
+  // Takes costs of values (core/cp/value_costs.hpp), which hold for all solutions better than the incumbent.
   virtual void set_costs(std::shared_ptr<const ValueCosts> costs) = 0;
 };
 

@@ -55,9 +55,8 @@ void TaskNeighbourhood::release(const Values& best, Random& random) {
       const Value x = value_in(best, a), y = value_in(best, b);
       return x != y ? x < y : a.var < b.var;
     });
-    // Windows of equal length cannot release all tasks equally often. These release the first and the last task as
-    // often as those in the middle, and others near the ends up to twice as often: the windows at both ends are drawn
-    // more often than the rest, because no other window has the first or the last task.
+    // Only one window has the first task, and one the last task, so these two are drawn more often. The first and the
+    // last task are then released as often as those in the middle, and tasks near the ends up to twice as often.
     const std::size_t places = count + share - 1, place = random.below(places);
     first = std::min(place < share ? 0 : place - share + 1, count - share);
   } else {

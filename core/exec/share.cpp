@@ -97,7 +97,7 @@ class Team {
   const pid_t process_ = getpid();
   const int threads_;
   std::vector<std::thread> helpers_;
-  // The current loop. These members change only while no item is unfinished.
+  // The current loop. These members change only between loops, when all items are finished.
   const Work* work_ = nullptr;
   i64 last_ = 0;
   std::uint64_t loops_ = 0;

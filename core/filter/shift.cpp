@@ -154,7 +154,7 @@ Network shift(const Network& network, double seconds, Cost least_gain, const Pol
       if (elapsed.count() > seconds || !poll(before, network.upper, nullptr)) break;
     }
   } catch (const Stopped&) {
-    // Shifts are complete, and each dropped cell is too expensive by itself, so the costs are equivalent.
+    // A stop leaves no shift half done, and each dropped cell is too expensive by itself: the costs are equivalent.
   }
   return shifter.network();
 }

@@ -79,7 +79,7 @@ class Queue {
   }
 
  private:
-  static constexpr std::size_t keys = 64;  // the last key also stands for all larger keys, in one heap for all vertices
+  static constexpr std::size_t keys = 64;  // the last one stands for all larger keys, and its heap holds all blocks
 
   std::size_t number_of(const Entry& entry) const {
     if (!is_split_) return 0;

@@ -27,7 +27,7 @@ constexpr double worth_a_thread = 5e-3;  // seconds of a search before it starts
 // If half of the time goes to annealing pieces, which one thread does, 16 threads take as long as 4, and slow other
 // processes down.
 constexpr int most_threads = 8;
-constexpr std::size_t most_ahead = 4;  // largest number for each thread of annealings ahead of their rounds
+constexpr std::size_t most_ahead = 4;  // annealings that a thread may make ahead of their rounds
 constexpr auto between_looks = std::chrono::milliseconds(20);
 
 // Returns term i, counted from 1, of the sequence 1 1 2 1 1 2 4 ... (Luby, Sinclair, Zuckerman, 1993).

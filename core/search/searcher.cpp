@@ -10,8 +10,8 @@ namespace {
 // Relative error of sums of fractions.
 constexpr double rounding = 1e-9;
 
-// Least average number of nodes of the searches below a variable with which threads divide the variable's values among
-// themselves.
+// Threads divide a variable's values among themselves if searches below the variable visit at least this many nodes on
+// average.
 constexpr std::uint64_t least_shared = 256;
 
 }  // namespace

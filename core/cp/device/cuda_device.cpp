@@ -178,7 +178,7 @@ class CudaDevice final : public FilterDevice {
     check(d_.synchronise(stream_), "copying to the device");
   }
 
-  // Polls the host's memory, where the answer arrives before the stream ends, and now and then the stream, for errors.
+  // Polls the host's memory, where the answer arrives before the stream ends; now and then checks the stream for errors.
   void wait(std::uint32_t ticket, const volatile std::uint32_t* done) const {
     constexpr int kLooks = 1 << 12;
     for (;;) {

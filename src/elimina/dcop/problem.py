@@ -149,7 +149,7 @@ class Settings(NamedTuple):
         seed: Random seed of the heuristic ``random``.
         memory: Usable bytes of each agent; None: no limit.
         most_cells: Largest number of cells of a message's table (MB-DPOP); None: no limit.
-        is_filtered: True if tables within the i-bound are only bounds, for leaving out rows of exact ones.
+        is_filtered: True if tables within the i-bound only give bounds, by which exact tables leave out tuples.
     """
 
     sense: Sense

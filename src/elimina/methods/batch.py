@@ -300,7 +300,7 @@ class Batch:
         self._propagators: list[dict[str, Propagator]] = [{} for _ in range(self.threads)]
 
     def _other_ways(self) -> list[CaseByCase]:
-        """Return the methods other than chunks: on the CPU, if all threads' tables fit (in up to two semirings)."""
+        """Return the case-by-case methods: only on the CPU, if all threads' tables fit in up to two semirings."""
         backend = self.planned.backend
         if not isinstance(backend, CpuBackend) or self._families:
             return []

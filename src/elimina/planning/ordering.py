@@ -83,7 +83,7 @@ def is_rough_enough(problem: Problem, options: Options, rough: Order, runs: int 
 
 
 def _speed(problem: Problem, runs: int) -> float:
-    """Return the number of an order's cells that one second suffices for, each computed in all passes of all runs."""
+    """Return the number of an order's cells whose computation, in every pass of every run, takes one second."""
     return CELLS_PER_SECOND / (BOTH_PASSES if problem.described.is_marginal else 1) / runs
 
 

@@ -447,7 +447,7 @@ def _lay_out(
 def _decoding_part(
     lay_out: Callable[[int], _PlacedPlan], whole: _PlacedPlan, is_too_large: Callable[[_PlacedPlan], bool]
 ) -> _PlacedPlan:
-    """Return the layout that decodes most of the last steps' variables and fits; if none fits, that of the last step.
+    """Return a layout that keeps the tables of as many last steps as fit, for decoding; at least those of the last.
 
     Args:
         lay_out: Function that returns the layout in which the tables of a step and of later ones stay.

@@ -164,7 +164,7 @@ def _runs(step: Step) -> dict[int, int]:
 
 @functools.cache
 def _best_ranges(sizes: tuple[int, ...], gpus: int) -> tuple[float, tuple[int, ...]]:
-    """Return the best ratio of a table to its largest part, and the numbers of ranges of the first variables for it."""
+    """Return the best ratio of a table to its largest part, and the number of ranges of each divided variable."""
     best: tuple[float, tuple[int, ...]] = 1.0, ()
     for ranges in range(2, min(gpus, sizes[0]) + 1) if sizes else ():
         quotient, further = _best_ranges(sizes[1:], gpus // ranges)

@@ -378,7 +378,14 @@ class _Operand:
 
 
 class _Output:
-    """Destinations of an output's parts; ``after``: the last tile to download the table that the output overwrites."""
+    """Places of an output's parts on the device.
+
+    Args:
+        table: The output in the arena.
+        window: The output's slots.
+        before: Tile whose download has to be over before a slot is first written.
+        after: The same for an output that stays whole on the device.
+    """
 
     def __init__(self, table: StreamedTable, window: Window, before: int, after: int) -> None:
         self.table, self.window = table, window

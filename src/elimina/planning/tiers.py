@@ -120,7 +120,7 @@ def plan_stream(
 
 
 def _tile_spans(streamed: StreamedStep) -> tuple[int, int]:
-    """Return the numbers of elements of the slots that a tile fills, and of a part of the output."""
+    """Return the elements that a tile fills in its operands' slots, and those of a part of the output."""
     *operands, output = streamed.windows
     return sum(window.span for window in operands if window.slots), output.span
 
@@ -261,7 +261,7 @@ def _in_one_row(record: StepTables, lengths: Sequence[int], stays: bool) -> bool
 
 
 def _orders(cut: tuple[int, ...], front: int) -> Iterator[tuple[int, ...]]:
-    """Yield orders of the loops: as cut, and with the axis that was cut first as the fastest."""
+    """Yield orders of the loops over tiles: that of the cuts, and the same with the axis cut first as the fastest."""
     yield cut
     if len(cut) > 1 and cut[0] == front:
         yield (*cut[1:], cut[0])

@@ -45,7 +45,7 @@ class Clock:
         return _Phase(self, name)
 
     def mark(self, name: str) -> None:
-        """Book the time since the last mark, or the start of the call, as a phase without a block."""
+        """Record the time since the last mark, or since the call began, under the name of a phase."""
         now = time.monotonic()
         self._booked[name] = self._booked.get(name, 0.0) + now - self._marked
         self._marked = now

@@ -294,7 +294,7 @@ class SparseTables:
 
 
 def _is_scattered(lhs: SparseTable, rhs: SparseTable, variable: int) -> bool:
-    """Return whether to match a variable's values like other shared ones, rather than pair runs over all its values.
+    """Return whether to match a shared variable's values like those of the others, not to pair runs over it.
 
     The costs are those expected of independent tables: a matched joint tuple is made and sorted; paired runs are read
     to their ends.
