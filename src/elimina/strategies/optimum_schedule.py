@@ -27,8 +27,8 @@ SHORTEST_FILTER_SECONDS, LONGEST_FILTER_SECONDS = 0.2, 1.0
 second, colourings not within a minute."""
 
 ROUND_SECONDS_PER_SECOND = 1.0
-"""Largest time of a round of mini-buckets, relative to the estimated time of elimination, which a round that does not
-answer at most doubles."""
+"""Largest time of a round of mini-buckets, relative to the estimated time of elimination: a round without an answer at
+most doubles the time."""
 
 FRESH_MEMORY_FACTOR = 2.0
 """Factor by which new memory may take longer than estimated, as on virtual machines."""
