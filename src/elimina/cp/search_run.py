@@ -287,7 +287,7 @@ class SearchRun:
 
 
 def memory_in_words(threads: int = 1) -> InWords:
-    """Describe a ``MemoryError`` of the core; advise fewer threads if a search may use several."""
+    """Return a context that turns a ``MemoryError`` of a search or of propagation into an error with advice."""
     # The number of threads has not been checked yet, so it may be of any type.
     fewer = None if isinstance(threads, int) and threads == 1 else "search in fewer threads"
     return memory_errors_in_words("while it solved the constraint model", fewer)

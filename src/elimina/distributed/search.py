@@ -140,7 +140,7 @@ class _Job(NamedTuple):
         key: Key under which a worker keeps objects made from these data.
         original: The problem, with the costs that were shifted.
         shift_seconds: Largest time of further cost shifting on a worker, in seconds.
-        order: Elimination order, towards whose end further shifts move costs.
+        order: Elimination order; workers shift further costs to its last variables.
         options: Search options.
         memory: Bytes of the host that a task may use.
         score: Value of the best assignment, or a limit on it; None if there is neither.
@@ -377,7 +377,7 @@ _PLANNED = ("induced_width", "largest_table", "total_cells", "dtype", "device", 
 
 
 def _job(problem: Problem, options: Options, seconds: float) -> _Job:
-    """Return the job of the search: costs once shifted, and the order towards whose end costs shift further."""
+    """Shift costs, and find an elimination order: workers shift further costs to its last variables."""
     original = shift_tables(problem, options, seconds)
     order = elimination_order(original.moved, options._replace(order="min-fill", order_seconds=0.0))
     shift_seconds = seconds if options.shifts_tables else 0.0

@@ -1,8 +1,9 @@
 """Optima by two searches in alternation: AND/OR branch and bound with mini-buckets, and soft local consistency.
 
 R. Marinescu, R. Dechter, "AND/OR branch-and-bound search for combinatorial optimization in graphical models",
-Artificial Intelligence 173 (2009). Rounds with small mini-buckets answer easy problems at once. Each round begins with
-the best assignment and the best bound of those before it, and is followed by a search with soft local consistency.
+Artificial Intelligence 173 (2009). The search runs in rounds with ever larger mini-buckets: the first ones solve easy
+problems at once. Each round starts from the best assignment and bound so far, and is followed by a search with soft
+local consistency.
 """
 
 from __future__ import annotations
@@ -39,26 +40,27 @@ MAX_COST_SUM = 2**50
 """Limit of sums of integer costs: the core adds them as floats."""
 
 TOTAL_TOLERANCE = 1.001e-9
-"""Relative tolerance of the total of some assignment, where costs are floats: the core's tolerance, and the rounding of
-sums of thousands of terms."""
+"""Relative tolerance of an assignment's total if costs are floats: the core's tolerance, plus the rounding of sums of
+thousands of terms."""
 
 MAX_MESSAGE_SECONDS = 300.0
 """Largest estimated time of mini-buckets, in seconds."""
 
 ROUND_GROWTH = 10.0
-"""Time of a round's mini-buckets, relative to that of the round before."""
+"""Time of a round's mini-buckets, relative to the mini-buckets of the previous round."""
 
 SEARCH_SECONDS_PER_MESSAGE_SECOND = 10.0
 """Seconds of AND/OR search in a round, for each second of its mini-buckets."""
 
 CONSISTENCY_SECONDS_PER_SEARCH_SECOND = 2.0
-"""Seconds of soft local consistency for each second of AND/OR search: it resumes where it stopped."""
+"""Seconds of soft local consistency for each second of AND/OR search. It gets more time because it resumes where it
+stopped."""
 
 LOCAL_SEARCH_SECONDS_PER_SECOND = 0.5
 """Seconds of local search for each second of the search before it, as long as it finds better assignments."""
 
 UNPROMISING_LOCAL_SEARCH_SHARE = 0.25
-"""Share of the seconds of local search if its last turn has found no better assignment."""
+"""Share of its usual time that local search gets if its last turn found no better assignment."""
 
 MAX_UNREPORTED_SECONDS = 0.5
 """Seconds of local search after which its best assignment is reported."""
@@ -70,31 +72,31 @@ MIN_ORDER_SECONDS = 1e-3
 """Least seconds of the order search."""
 
 CANDIDATE_ORDERS = 4
-"""Number of orders that later rounds choose from: at equal width, their mini-buckets' bounds differ a lot."""
+"""Number of orders that later rounds choose from: orders of equal width lead to very different bounds."""
 
 MIN_TURN_SHARE = 0.125
-"""Share of its time that a search gets if the other one has the better bound. AND/OR search then gets exactly this
-share, soft local consistency at least this share."""
+"""Share of its usual time that a search gets while the other search has the better bound: exactly this share for AND/OR
+search, and at least this share for soft local consistency."""
 
 MAX_REST_PER_SECOND = 4.0
-"""Largest estimated remaining time of soft local consistency, relative to its seconds so far, at which the search may
-run as long again. On colourings and CELAR, estimates are 0.2 to 1 times the true remaining time; if the search does not
-end in time, they are far above this limit."""
+"""Soft local consistency may run as long again if its estimated remaining time is at most this multiple of its time so
+far. On colourings and CELAR, estimates are 0.2 to 1 times the true remaining time; for searches that do not end in
+time, they are far above this limit."""
 
 MIN_SECONDS_PER_SETUP_SECOND = 0.5
 """Least time of the first turn of soft local consistency, relative to its set-up."""
 
 ROOT_SHIFT_SECONDS = 0.05
-"""Seconds of cost shifting before soft local consistency, which continues from any bound. Passes end within 0.04 s on
-most files; with the limit, warehouse location (cap131) takes 0.15 s instead of 0.44 s."""
+"""Time limit of cost shifting before soft local consistency, which improves any bound further. On most files, the
+passes take at most 0.04 s; with the limit, warehouse location (cap131) takes 0.15 s instead of 0.44 s."""
 
 RIVAL_SHARE, PACKING_RIVAL_SHARE = 0.1, 1.0
-"""Seconds of a rival with another order, its set-up included, for each second of soft local consistency so far: on most
-problems, and on packings. On packings, the order decides (up to 100 times the nodes); on grids, CELAR and colourings,
-it does not."""
+"""Seconds of a rival (a second search with another order), set-up included, for each second of soft local consistency
+so far: on most problems, and on packings. A bad order costs up to 100 times the nodes on packings, and little on grids,
+CELAR and colourings."""
 
 PACKING_SECONDS = 4.0
-"""Seconds of soft local consistency on packings before other searches, whose bounds are weak there."""
+"""Seconds of soft local consistency on packings before other searches start, because their bounds are weak there."""
 
 MAX_RIVAL_REST = 0.5
 """Largest remaining share of a rival's tree, relative to the current search, with which the rival replaces it."""
@@ -122,7 +124,7 @@ def searched_optimum(
     original: ShiftedProblem | None = None,
     paused: PausedSearch | None = None,
 ) -> Result:
-    """Find the optimum and an assignment, or bounds on it if time ends first (``bounded``).
+    """Find an optimal assignment, or bounds on the optimum if the time ends first (``bounded``).
 
     Args:
         problem: Problem of the task ``mpe``.
@@ -181,7 +183,7 @@ class _AlternatingSearch(SearchState):
         return max(0, (system.resident_memory() or 0) - self.resident)
 
     def remaining_shares(self) -> Shares:
-        """Return the shares of the remaining memory: smaller if the process has grown by more than planned."""
+        """Return the memory shares, reduced if the process has grown by more than planned."""
         if self.resident is None or not self.options.is_shared:
             return self.shares
         now = shares_of_bytes(host_memory(self.options.beside(self.grown)))
@@ -212,7 +214,7 @@ class _AlternatingSearch(SearchState):
         return threads
 
     def run(self, original: ShiftedProblem | None) -> None:
-        """Run rounds of search until the search is over or has had its number of rounds."""
+        """Run rounds until the search is over or the limit of rounds is reached."""
         options, limits = self.options, self.limits
         self.propagate(limits.first_turn)
         self.improve(limits.first_turn / 2)
@@ -223,7 +225,7 @@ class _AlternatingSearch(SearchState):
             original = original or self.paused.original or shift_tables(self.problem, options, seconds)
         self.paused.original = original
         problem = original.moved
-        # Rounded to a power of two, so that slightly different times lead to the same order.
+        # The time limit is rounded to a power of two, so that slightly different times lead to the same order.
         longest = min(options.order_seconds, 2.0 ** math.floor(math.log2(max(seconds, MIN_ORDER_SECONDS))))
         order: tuple[int, ...] = ()
         budget, previous, order_seconds = limits.messages, None, -1.0
@@ -260,13 +262,13 @@ class _AlternatingSearch(SearchState):
                     break
                 turn *= 2
             budget, previous = budget * ROUND_GROWTH, plan.minibuckets
-            # Freed now, because the plan and the messages of the next round need the memory.
+            # These objects are freed now, because the next round needs their memory for its plan and messages.
             del heuristic, execution, plan, planned
             if is_end:
                 return
 
     def best_order(self, problem: Problem, order_so_far: tuple[int, ...], seconds: float) -> tuple[int, ...]:
-        """Return the best of the given order and some quick ones, by the bounds of small mini-buckets.
+        """Return the order whose small mini-buckets give the best bound: the given one or one of several quick ones.
 
         Without a given order, only one quick order is made. Each thread makes some of the quick orders.
         """
@@ -302,7 +304,7 @@ class _AlternatingSearch(SearchState):
             return max(zip(bounds, candidates, strict=True), key=itemgetter(0))[1]
 
     def first_cost(self, problem: Problem, order: tuple[int, ...], options: Options, memory: int) -> float:
-        """Return the bound of the first round's mini-buckets in an order; minus infinity if they do not fit."""
+        """Return the bound by an order's mini-buckets, as in the first round; minus infinity if they do not fit."""
         planned = plan_within(problem, order, options, memory, self.limits.messages)
         if not planned.plan.fits:
             return -math.inf
@@ -315,7 +317,7 @@ class _AlternatingSearch(SearchState):
 
     @property
     def closeness(self) -> float:
-        """Quotient of the gap and soft local consistency's gap, at least ``MIN_TURN_SHARE``; 1 if unknown."""
+        """Gap of the best bound, relative to that of soft local consistency; at least ``MIN_TURN_SHARE``; 1: unknown."""
         search = self.paused.consistency
         if search is None or self.score is None or self.bound is None:
             return 1.0
@@ -323,7 +325,7 @@ class _AlternatingSearch(SearchState):
         return max(MIN_TURN_SHARE, self.sign * (self.score - self.bound) / gap) if gap > 0 else 1.0
 
     def search(self, original: ShiftedProblem, heuristic: Heuristic, seconds: float) -> None:
-        """Run AND/OR search for a time if memory permits, and keep its best assignment and its bound.
+        """Run AND/OR search for some seconds if memory permits, and store its best assignment and its bound.
 
         Raises:
             KeyboardInterrupt: The user interrupted.
@@ -394,15 +396,15 @@ class _AlternatingSearch(SearchState):
             if not paused.consistency.is_done:
                 continue
             unit = paused.consistency.units.unit
-            # A better total permits finer units, in which bounds of floats may meet.
+            # A better total permits finer units of cost, in which the two bounds on float costs may become equal.
             paused.is_spent = unit == paused.unit
             self.is_exhausted = paused.is_spent
             paused.consistency, paused.unit = None, unit
 
     def begin_rival(self, search: SoftConsistency) -> SoftConsistency | None:
-        """Search briefly with another order; return the new search if it is far enough ahead.
+        """Search briefly with another order; return the new search if far less of its tree remains, else None.
 
-        Return None also if the order is prescribed, nodes are limited, or time or memory is short.
+        No search is started if the order is prescribed, nodes are limited, or time or memory is short.
         """
         share = PACKING_RIVAL_SHARE if search.reduction.is_packing else RIVAL_SHARE
         seconds = share * search.seconds - search.setup
@@ -420,7 +422,7 @@ class _AlternatingSearch(SearchState):
         return rival
 
     def turn(self, search: SoftConsistency, seconds: float) -> None:
-        """Run soft local consistency for a time, and keep its best assignment and its bound.
+        """Run soft local consistency for some seconds, and store its best assignment and its bound.
 
         Raises:
             KeyboardInterrupt: The user interrupted.
@@ -480,7 +482,7 @@ class _AlternatingSearch(SearchState):
         self.is_improving = self.score != score_before
 
     def begin_consistency(self, order: int) -> SoftConsistency | None:
-        """Return a search with the order of this number; None if the problem is too large for it."""
+        """Return a new search with an order by number (see ``consistency_order``); None: the problem is too large."""
         options = self.options
         seconds = min(ROOT_SHIFT_SECONDS, self.limits.seconds / 10) if options.shifts_tables else 0.0
         with self.phase("consistency"):
@@ -490,6 +492,6 @@ class _AlternatingSearch(SearchState):
             return SoftConsistency.of(self.problem, ordered, self.score, is_found, threads, self.memory, seconds)
 
     def raise_bound(self, original: ShiftedProblem, heuristic: Heuristic, cost: float) -> None:
-        """Keep the bound that a cost of the mini-buckets gives, if it is the best one."""
+        """Convert a cost of the mini-buckets to a bound, and store the bound if it is the best one so far."""
         if math.isfinite(cost):
             self.raise_to(original.bound(heuristic.bound_of(cost)))

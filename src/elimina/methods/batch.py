@@ -1,7 +1,7 @@
 """Posteriors for many cases, all at once or one after another.
 
-At once: the number of the case is the fastest axis of every table that depends on the case. One after another: each
-case has a run of its own, which is faster if its evidence leaves little of the network.
+Cases that run at once share tables whose fastest axis is the number of the case. A separate run for each case is faster
+if the evidence of a case removes most of the network.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _SAMPLED_CASES = 64
-"""Number of cases in an estimate."""
+"""Number of cases from which the time of all cases is estimated."""
 
 
 class CaseByCase:
-    """A method that answers each case alone: it runs the steps of one plan, without the axes of observed variables.
+    """A method that answers cases one by one: it runs the steps of one plan, without the axes of observed variables.
 
     Args:
         planned: A plan without cases, for the CPU.
@@ -108,7 +108,7 @@ class CaseByCase:
         return self._propagator(propagators, "sum-product").run_cases(self.columns, values)
 
     def _unsound(self, propagators: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
-        """Return marginals and log sums of cases again, from logarithms, because products left the dtype's range."""
+        """Recompute marginals and log sums of cases in logarithms, because products left the dtype's range."""
         answer, _ = self._propagator(propagators, "log-sum-exp").run_cases(self.columns, values)
         return dict(zip(self._asked, answer.vectors(), strict=True)), np.broadcast_to(answer.log_sum, len(values))
 
@@ -120,7 +120,7 @@ class CaseByCase:
 
 
 class PlannedCases(CaseByCase):
-    """A method that answers each case alone: on a plan of its own, or on the shared plan if its own is too large."""
+    """A method that answers cases one by one, each on its own plan, or on the shared plan if its own is too large."""
 
     def least_seconds(self, values: Codes) -> float:
         """Return a quick lower bound on the seconds of a case on one thread: two steps for each variable."""
@@ -191,7 +191,7 @@ def _set_logs(row: NDArray[np.float64], variables: Sequence[int], sizes: Sequenc
 
 _MAX_CASES = 8192
 _CASE_MULTIPLE = 16
-"""Divisor of a chunk's number of cases, so that these fill whole vectors; chunks of up to 8 cases are exempt."""
+"""The number of cases in a chunk is a multiple of this, to fill whole vectors, except in chunks of up to 8 cases."""
 
 _CACHE_BYTES = 4 << 20
 """Bytes of a chunk's tables, so that they stay in a core's cache."""
@@ -243,11 +243,11 @@ def with_observations(columns: Sequence[int], values: Codes, evidence: Mapping[i
 
 
 class Batch:
-    """A plan for cases that observe the same variables, or some of these; ``run`` answers the cases.
+    """A plan for cases that observe variables of a fixed set; ``run`` answers the cases.
 
-    On the CPU, each thread has a chunk of cases, small enough for its cache, or runs one case after another, on one
-    plan or each on a plan of its own: the method with the least estimated time is taken. On a GPU, a chunk is as large
-    as memory allows, up to 8192 cases, and several GPUs take chunks in turn.
+    On the CPU, a thread computes a chunk of cases at once, small enough for its cache, or one case after another, on a
+    shared plan or on a plan for each case: the method with the least estimated time is taken. On a GPU, a chunk is as
+    large as memory allows, up to 8192 cases, and several GPUs take chunks in turn.
 
     Args:
         model: A probability model.
@@ -279,7 +279,7 @@ class Batch:
         maximised: bool = False,
     ) -> None:
         self.model, self.columns, self.families = model, tuple(columns), tuple(families)
-        # Scaled messages share a power of two over all cases: much less likely cases may underflow, which is detected.
+        # Messages are scaled by one power of two for all cases. Much less likely cases may underflow; this is detected.
         self._semirings = ("min-sum",) if maximised else ("sum-product", "log-sum-exp")
         self._asked = tuple(range(len(model.variables)) if asked is None else asked)
         self._query = None if asked is None else self._asked
@@ -300,7 +300,7 @@ class Batch:
         self._propagators: list[dict[str, Propagator]] = [{} for _ in range(self.threads)]
 
     def _other_ways(self) -> list[CaseByCase]:
-        """Return the case-by-case methods: only on the CPU, if all threads' tables fit in up to two semirings."""
+        """Return the methods for single cases: on the CPU, if all threads' tables fit (in up to two semirings)."""
         backend = self.planned.backend
         if not isinstance(backend, CpuBackend) or self._families:
             return []
@@ -309,7 +309,7 @@ class Batch:
         memory //= 2 * self.threads
         if not single.plan.keep or single.plan.peak_bytes > memory:
             return []
-        # Plans for single cases are made fast, and pack memory less well: they need a larger arena.
+        # Plans for single cases are made quickly and pack memory less tightly, so they need a larger arena.
         roomy = single.plan.with_room(_CASE_ARENA_FACTOR * single.plan.arena_cells)
         if roomy.peak_bytes > memory:
             return [CaseByCase(single, self.columns)]
@@ -378,7 +378,7 @@ class Batch:
     def suits(
         self, columns: Sequence[int], asked: Sequence[int] | None, count: int, families: Sequence[tuple[int, ...]] = ()
     ) -> bool:
-        """Return whether this batch has these columns and queries, and chunks that are large enough for the cases."""
+        """Return whether the columns and queries are these, and chunks are as large as this number of cases needs."""
         question = tuple(columns), asked, tuple(families)
         return question == (self.columns, self._query, self.families) and count <= self._enough
 
@@ -397,7 +397,7 @@ class Batch:
             progress: Called now and then with the share of the cases that is done.
         """
         count = len(values)
-        # Threads write this memory first, except for variables of one value.
+        # Nothing is written here, so that the threads touch the memory first; variables of one value are excepted.
         shares = np.empty((sum(self.model.variables[v].size for v in self._asked), count))
         marginals = {v: shares[states].T for v, states in self._state_slices.items()}
         for table in marginals.values():

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from elimina.methods.join_graph import JoinGraph
 
 Floats = NDArray[np.float64]
-"""Tables in units: arrays of NumPy, or of a GPU."""
+"""Array of NumPy or CuPy; costs in tables are whole numbers of units."""
 
 _MAX_KEY = 2.0**53
 """Largest key of partial assignments: keys are whole numbers in floats."""
 
 _MIN_WIDTH, _MAX_WIDTH, _WIDTH_GROWTH = 1 << 10, 1 << 19, 8
-"""Number of partial assignments of the first search, largest number, and growth from search to search."""
+"""Number of partial assignments in the first search, largest number, and growth from one search to the next."""
 
 
 class BeamResult(NamedTuple):
@@ -57,7 +57,9 @@ _VALUE_BYTES = 20
 def beam_searches(
     graph: JoinGraph, tables: Sequence[Floats], until: float, arrays: Any = np, room: float = math.inf
 ) -> Iterator[BeamResult]:
-    """Yield the results of ever wider searches, until one is exact or fails, or time or memory are short for the next.
+    """Yield the results of wider and wider searches.
+
+    The last search is exact or fails, or a wider one would take too much time or memory.
 
     Args:
         graph: Clusters.
@@ -84,7 +86,7 @@ def beam_search(
 ) -> BeamResult | None:
     """Assign all variables, the last one eliminated first.
 
-    Of partial assignments that agree on the variables of all tables to come, one of least cost is kept.
+    If partial assignments agree on all variables that later tables depend on, only one of least cost is kept.
 
     Args:
         graph: Clusters.
@@ -100,7 +102,7 @@ def beam_search(
         Stopped: The work is to end.
     """
     buckets = [[(graph.clusters[number].scope, tables[number]) for number in bucket] for bucket in graph.buckets]
-    # There is always a row of zeros, because arrays without rows are a special case of many functions.
+    # A row of zeros is always there, because many functions treat arrays without rows differently.
     rows, last_read = [-1], {-1: -1, **_last_reads(graph)}
     weights = np.random.default_rng(0)
     costs, held = arrays.zeros(1), arrays.zeros((1, 1), dtype=np.int32)
@@ -150,7 +152,7 @@ def _last_reads(graph: JoinGraph) -> dict[int, int]:
 
 
 def _bytes_of_one(graph: JoinGraph, tables: Sequence[Floats]) -> float:
-    """Return the largest bytes of one partial assignment with its extensions by a variable."""
+    """Return the bytes that one partial assignment and its extensions by a variable take at most."""
     last_reads, held, max_bytes = _last_reads(graph), 1, 1.0
     ends = Counter(last_reads.values())
     for number in reversed(range(len(graph.buckets))):

@@ -1,7 +1,7 @@
 """Belief propagation in waves on a GPU, for models of very many small factors.
 
-All messages of a wave are computed at the same time from those of the wave before (Pearl 1988, "Probabilistic Reasoning
-in Intelligent Systems", section 4.4), damped where they do not settle.
+All messages of a wave are computed at the same time from the messages of the previous wave (Pearl 1988, "Probabilistic
+Reasoning in Intelligent Systems", section 4.4), with damping if they do not converge.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ TOLERANCE = 1e-6
 """Largest change of a probability that counts as none."""
 
 ROUND_WAVES, MAX_WAVES = 32, 2048
-"""Waves (an even number) between checks of the residual, and their largest number: later waves seldom converge."""
+"""Number of waves between checks of the residual (even), and largest number of waves: later ones seldom converge."""
 
 MIN_TIME_SHARE = 0.25
-"""Time of waves, relative to their preparation, up to which they continue after the time limit."""
+"""Even after the time limit, waves run for at least this share of the time that their preparation took."""
 
 DAMPINGS, MIN_PROGRESS = (0.25, 0.5, 0.8), 0.5
-"""Dampings, and the share to which a round has to reduce the residual: otherwise, the next damping is taken."""
+"""Damping factors, tried in turn: a round that leaves more than this share of the residual switches to the next one."""
 
 UNKNOWN_ERROR = 0.5
 """Estimated error of marginals if there is no other estimate to compare them with."""
@@ -54,11 +54,11 @@ MAX_AXES, MAX_CELLS = 8, 1 << 10
 """Largest number of variables and cells of a factor: one thread passes all of its messages."""
 
 EXPECTED_WAVES, CPU_CELLS_PER_SECOND = 100, 3e7
-"""Expected waves until convergence, and message cells a second on a CPU: a GPU has to repay its start-up."""
+"""Expected waves until convergence, and message cells a second on a CPU, to decide if a GPU's start-up pays."""
 
 
 class _Arrays(NamedTuple):
-    """Factors in the arrays of the kernels: summed logarithms of one-variable factors by state; the others by size."""
+    """Arrays for the kernels: for each state, the summed logarithms of one-variable factors; other factors by size."""
 
     biases: NDArray[np.float64]
     classes: list[FactorClass]
@@ -99,7 +99,7 @@ def arrays_of(factors: FactorList, sizes: NDArray[np.int64]) -> _Arrays:
 
 
 def belief_waves(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield estimates of belief propagation; none if tables are too large, or a GPU is excluded or not worth its start.
+    """Yield estimates of belief propagation; none if tables are too large, or no GPU may be used or would pay.
 
     Args:
         problem: Problem of a sum of products.
@@ -170,7 +170,7 @@ def _estimate(
     with device.arrays():
         log_z, marginals = waves.log_sum(), waves.marginals()
     if log_z == -math.inf:
-        # Messages have left the range of floats: this does not prove a sum of 0.
+        # Messages have underflowed, which does not prove a sum of 0.
         return
     errors = np.full(len(sizes), min(1.0, UNKNOWN_ERROR + residual))
     figures = {"waves": count, "residual": residual}

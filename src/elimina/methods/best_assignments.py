@@ -1,9 +1,9 @@
 """Assignments in the order of their values, by best-first search guided by the messages of an elimination.
 
-R. Dechter, N. Flerova, R. Marinescu, "Search algorithms for m best solutions for graphical models", AAAI 2012. What the
-choice of a value costs beyond the best one, its regret, follows from the messages of one elimination. If these are
-exact, the search visits nothing but prefixes of assignments that it returns. Messages of mini-buckets are bounds; the
-looser they are, the more other prefixes it visits.
+R. Dechter, N. Flerova, R. Marinescu, "Search algorithms for m best solutions for graphical models", AAAI 2012. The
+messages of one elimination give the regret of each value: its cost beyond that of the best value. With exact messages,
+the search only visits prefixes of assignments that it returns. Messages of mini-buckets are bounds: the looser they
+are, the more other prefixes are visited.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class _Level(NamedTuple):
         offsets: Offset of each table of the choice, and of each message that these tables replace.
         strides: Strides of the variable in the tables; 0 in the messages.
         signs: 1 for tables, -1 for messages.
-        levels: Earlier levels that the first table or message depends on, then those of the next one, and so on.
+        levels: Earlier levels that each table or message depends on, concatenated.
         level_strides: Stride of each of ``levels`` in its table or message.
         owners: Number of the table or message of each of ``levels``.
     """
@@ -176,7 +176,7 @@ class BestAssignments:
         """Descend by the best values while no other branch is better; return the values, None if incomplete."""
         limit = self._heap[0][0] if self._heap else math.inf
         siblings: list[tuple[float, int, int]] = []
-        # Variables in which the path differs from each earlier assignment.
+        # Number of variables in which the path differs from each earlier assignment.
         differences = (self._earlier[:, :level] != values[:level]).sum(axis=1)
         if len(differences) and differences.min() + len(self._levels) - level < self._distance:
             return None
@@ -233,7 +233,7 @@ def _messages(problem: Problem, options: Options) -> tuple[Heuristic, dict[str, 
     """Run an elimination, by mini-buckets if exact messages do not fit; return its heuristic and its statistics."""
     order = elimination_order(problem, options)
     backend = backend_of(options)
-    # The tables of each variable's own bucket are needed, so no step may eliminate several.
+    # Each variable has to have its own bucket, so no step may eliminate several variables.
     plan = plan_on(backend, problem, order, options)
     if not plan.fits:
         message_bytes = MESSAGE_MEMORY_SHARE * host_memory(options)

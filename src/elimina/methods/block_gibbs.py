@@ -1,10 +1,10 @@
-"""Gibbs sampling of blocks: draws variables that bounded tables eliminate together, given all others.
+"""Gibbs sampling of blocks: a block is drawn given all other variables, by an elimination with small tables.
 
 Jensen, Kong and Kjaerulff 1995, "Blocking Gibbs sampling in very large probabilistic expert systems"; Bidyuk and
-Dechter 2007, "Cutset sampling for Bayesian networks". Marginals are means of the blocks' marginals given the other
-variables. Chains that stay in different modes get replicas of flatter distributions (Geyer 1991, "Markov chain Monte
-Carlo maximum likelihood"). Neighbouring replicas exchange the states of the variables outside a block, by the sums over
-the block. Replicas also give an estimate of the sum.
+Dechter 2007, "Cutset sampling for Bayesian networks". Marginals are means of each block's marginals given the other
+variables. If chains stay in different modes, each gets replicas, which sample flatter distributions (Geyer 1991,
+"Markov chain Monte Carlo maximum likelihood"). Neighbouring replicas exchange the states of the variables outside a
+block, with a probability that depends on the sums over the block. Replicas also give an estimate of the sum.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ CHAINS, TEMPERED_CHAINS = 8, 4
 """Number of chains (their differences give the error), and of chains with replicas."""
 
 CHAIN_BYTES = 1 << 11
-"""Bytes of a variable: its places in blocks, and its states in all chains."""
+"""Bytes for each variable: its positions in blocks, and its states in all chains."""
 
 MAX_CELLS, MAX_SWEEP_CELLS = 1 << 13, 1 << 22
-"""Largest number of cells of the tables that blocks are eliminated with, each and together: larger ones take more time
+"""Largest number of cells of one table, and of all tables, in the eliminations of blocks: larger tables take more time
 than they save."""
 
 CELL_BYTES = 8
@@ -42,7 +42,7 @@ MOMENTS = 4
 """Sums over sweeps for each chain and power: see the core's `BlockGibbs.run`."""
 
 MAX_ROUNDS = (32, 16, 8)
-"""Largest number of stored rounds of sweeps, as memory permits; beyond, pairs of rounds are merged."""
+"""Largest numbers of stored rounds of sweeps; memory decides between them. Pairs of rounds are merged beyond it."""
 
 BURN_IN_SHARE = 0.125
 """Share of the first rounds that are discarded."""
@@ -51,24 +51,25 @@ ROUND_SECONDS = 0.05
 """Time of a round."""
 
 ROUNDS_SHARE = 0.5
-"""Largest share of the memory for rounds, unless they are few; the rest is for blocks."""
+"""Share of the memory that rounds may take, unless their number is the smallest; blocks get the rest."""
 
 BLOCK_SECONDS = 3e-4
-"""Seconds of a variable in making the blocks and in the first sweeps."""
+"""Seconds for each variable that making the blocks and the first sweeps take."""
 
 TRIAL_ROUNDS, STUCK_RATIO, MIN_STUCK_ERROR = 6, 1.4, 0.003
-"""Rounds after which stuck chains get replicas. Chains are stuck above this ratio of the squared errors by chains to
-those by halves of chains (1 for independent halves, 2 for chains that do not move), and above this error by chains."""
+"""Number of rounds after which stuck chains get replicas. Squared errors are estimated from the differences of chains
+and from those of half chains: chains are stuck if the first exceeds the second by this ratio (1 for independent halves,
+2 for chains that do not move), and the error by chains exceeds this minimum."""
 
 PILOT_POWERS = (*np.geomspace(1.0, 0.05, 8).tolist(), 0.0)
-"""Powers of a pilot run, between which the powers of replicas are interpolated."""
+"""Powers of a pilot run, from which the powers of the replicas are interpolated."""
 
 PILOT_SWEEPS = 10
 """Number of counted sweeps of a pilot run, after as many uncounted ones."""
 
 POWER_STEP, MAX_POWERS = 1.0, 48
-"""Spacing of powers: the standard deviation, between neighbours, of the logarithm of their sums' quotient over a block;
-largest number of powers."""
+"""Distance between neighbouring powers, as the standard deviation of the logarithm of the quotient of their sums over a
+block; largest number of powers."""
 
 
 class _Round(NamedTuple):
@@ -183,7 +184,7 @@ class _Chains:
 
     @property
     def age(self) -> int:
-        """Number of rounds since rounds became long enough; each round inside a merged one counts."""
+        """Number of rounds since they have their final length; the rounds inside a merged one are counted singly."""
         return self._merged * len(self.rounds)
 
     def half_chains(self) -> NDArray[np.float64]:
@@ -208,7 +209,7 @@ class _Chains:
         if self.powers[-1] != 0:
             return None, math.inf
         moments = _total(self._settled()).moments
-        # The ratio of the sums of two powers is the mean of the quotient of a block's sums to these powers.
+        # The ratio of the sums at two powers is the mean of the quotient of a block's sums at these powers.
         ratios = moments[:, 1:, 3] / moments[:, 1:, 0]
         if not (ratios > 0).all():
             return None, math.inf
@@ -286,13 +287,13 @@ class _Answer(NamedTuple):
         return bool(ratio > STUCK_RATIO and self.by_chains.mean() > MIN_STUCK_ERROR)
 
     def estimate(self, log_z: float | None, log_z_error: float) -> SumEstimate:
-        """Return the estimate with the larger error: halves differ if chains drift, chains if each stays in a mode."""
+        """Return the estimate; its error is the larger one of two: by halves (of drifting chains), and by chains."""
         count = len(self.chain_shares)
         folds = SampleFolds(np.full(count, 1 / count), self.chain_shares / count)
         errors = np.maximum(self.by_chains, self.by_halves)
         if self.is_stuck:
-            # The start of a chain decides on its mode, so the mean of many chains is as far off as each of them, and
-            # the chains measure no other estimate: one fold.
+            # The start of a chain decides on its mode. So the mean of many chains is as far off as each of them, and
+            # they form a single fold, because they cannot measure another estimate.
             errors = np.minimum(math.sqrt(count) * errors, 1.0)
             folds = SampleFolds(np.ones(1), self.shares[None])
         return SumEstimate(METHOD, log_z, log_z_error, self.shares, errors, folds)

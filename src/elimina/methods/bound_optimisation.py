@@ -28,8 +28,8 @@ from elimina.problem.preparation import Problem, prepare
 from elimina.running.pool import spread
 
 Clock = Callable[[], float]
-"""Clock of a budget: ``time.monotonic`` for a time limit. Where there is none, ``time.thread_time``: other work on the
-machine then makes no bound worse."""
+"""Clock of a time budget: ``time.monotonic`` if the call has a time limit, otherwise ``time.thread_time``, with which
+other work on the machine does not make bounds worse."""
 
 MAX_SECONDS = 12.0
 """Seconds of the optimisation without a time limit."""
@@ -41,19 +41,19 @@ _ORDER_SECONDS = 0.2
 """Seconds of the search for one tried order."""
 
 _TRIALS_SHARE, _TRIAL_SHARE = 0.1, 0.02
-"""Share of the time after which no other order is tried, and share of the time for the trial of one order."""
+"""Share of the time for trials of orders, and share of the time for one trial."""
 
 _TRIAL_EVALUATIONS = 12
-"""Evaluations of each side in a trial: the gap after them tells which order is best."""
+"""Evaluations of each side in the trial of an order; the order with the smallest gap after them is chosen."""
 
 _RUNG_SHARES = (0.2, 1.0)
-"""Shares of the remaining time for rising i-bounds; the last one gets the rest."""
+"""Shares of the remaining time for the first, smaller i-bound, and for the second."""
 
 _RUNG_EVALUATIONS = 40
-"""Evaluations of each side for which an i-bound must leave time: most of the gain is made in these."""
+"""Evaluations of each side that must fit the time at an i-bound: they bring most of the gain."""
 
 _TURN_EVALUATIONS = 4
-"""Evaluations of a side's turn; the gain decides about the next turn."""
+"""Evaluations in one turn of a side; the gain of the turn decides which side is next."""
 
 CELL_SECONDS = 1e-8
 """Seconds of an evaluation for each cell, until it is measured."""
@@ -62,13 +62,15 @@ MEMORY_SHARE = 0.75
 """Share of the memory for the tree's tables and the parameters."""
 
 _FIRST_SIDE_SHARE = 0.4
-"""Share of a rung's time for the bound from above, if the bound from below needs its messages or its memory."""
+"""Share of an i-bound's time for the upper bound, if it has to come first because the lower bound needs its messages or
+its memory."""
 
 _ASSIGNMENT_SHARE = 0.1
 """Share of the time for a local search for an assignment, if no message leads to one."""
 
 _STALLED_STEPS, _STALLED_GAIN = 10, 2e-3
-"""Number of steps, and their largest gain relative to the gap (to 1 without a gap), after which an i-bound ends."""
+"""The optimisation in a tree ends if so many steps together gained at most this share of the gap (of 1, if the gap is
+infinite)."""
 
 _SIDES: tuple[Bound, Bound] = ("upper", "lower")
 """Sides of the bounds."""
@@ -206,7 +208,7 @@ class BoundOptimisation:
             if -math.inf in logarithms.constants:
                 yield SumBounds(-math.inf, -math.inf, tree, self._order, np.zeros(0))
                 return
-            # On the other side, whose bound is not concave, shifts of another tree are a worse start than none.
+            # The lower bound is not concave: starting from the shifts of another tree would be worse than from none.
             above = BoundedSide(tree, logarithms, "upper", previous=above)
             below = BoundedSide(tree, logarithms, "lower")
             yield from self._improve(above, below, self._now + share * self._seconds)
@@ -297,7 +299,7 @@ class BoundOptimisation:
             yield from self._improve_sides(runs, end)
             if self._sums_slices and self._upper > -math.inf:
                 lower = below.slices(above.assignments(self._options.seed), below.is_divided)
-                # Slices without a gain are not tried again: in larger mini-buckets, they would take longer.
+                # If slices do not improve the bound, they are not tried with larger mini-buckets, which are slower.
                 self._sums_slices = lower > self._lower
                 self._lower = max(self._lower, lower)
                 yield self._bounds(tree)
@@ -336,8 +338,8 @@ class BoundOptimisation:
     def _improve_sides(self, runs: Sequence[_SideRun], end: float) -> Iterator[SumBounds]:
         """Improve sides until ``end`` or until they stall, and yield the bounds after each turn.
 
-        Turns are parallel if threads and memory permit; otherwise, the side with the largest rate of gain has the next
-        one.
+        Both sides run in parallel if threads and memory permit. Otherwise, each turn goes to the side that gains the
+        most a second.
         """
         while True:
             gap = self._upper - self._lower

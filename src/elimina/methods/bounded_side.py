@@ -1,4 +1,4 @@
-"""One side of the bounds on a sum by weighted mini-buckets: its weights and shifts, and what they bound."""
+"""One side of the bounds on a sum by weighted mini-buckets: its weights and cost shifts, and the resulting bound."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ SLICES = 16
 """Number of assignments of fixed variables for the bound from below."""
 
 _WEIGHT_SCALES: dict[Bound, float] = {"upper": 3.0, "lower": 0.3}
-"""Scale of a weight's logarithm relative to shifts. From below, early changes of weights end at a bad optimum."""
+"""Scale of a weight's logarithm relative to shifts. It is small for lower bounds, because early changes of weights lead
+to a bad local optimum."""
 
 _ULPS = 4
 """Largest error of a constant in units in the last place."""
@@ -111,7 +112,7 @@ class BoundedSide:
         for values in np.unique(np.where(is_fixed, assignments, -1), axis=0).astype(np.int32):
             self._buckets.fix(values)
             bounds.append(self._rounded(self._buckets.bound(self._parameters)))
-        # Each bound is rounded outwards already; what is subtracted covers the rounding of their sum.
+        # Each bound is already rounded outwards; the subtracted term covers the rounding of their sum.
         return float(np.logaddexp.reduce(bounds)) - _ULPS * len(bounds) * sys.float_info.epsilon
 
     def fix_best(self, assignments: NDArray[np.int32], is_fixed: NDArray[np.bool_]) -> None:

@@ -20,10 +20,10 @@ _ANSWERS: dict[Answer, tuple[str, str]] = {
     "sum": ("elimina.methods.partition_function", "partition"),
     "count": ("elimina.methods.counting", "count"),
 }
-"""Module and function of a plan's run by its semiring's answer; modules are loaded on first use."""
+"""Module and function that run a plan, by the kind of its semiring's answer; modules are loaded on first use."""
 
 _RUNS: dict[type[Form], tuple[str, str]] = {Segments: ("elimina.methods.segments", "optimum_in_segments")}
-"""Module and function that run plans of some forms in place of those in ``_ANSWERS``: they make further plans."""
+"""Module and function for plans of some forms, instead of those in ``_ANSWERS``, because they make further plans."""
 
 
 def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:

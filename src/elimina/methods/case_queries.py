@@ -31,7 +31,7 @@ Array = NDArray[Any]
 
 
 class CaseQueries(CompiledTree):
-    """Answers to the rows of data frames; the evidence of the tree holds in each."""
+    """Queries about the rows of data frames; the evidence of the tree holds in each row."""
 
     _batch: Batch | EstimatedBatch | None = None
     _decoder: RowDecoder | None = None

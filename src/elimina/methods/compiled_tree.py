@@ -42,10 +42,10 @@ from elimina.system import cached_property, memory_errors_in_words
 logger = logging.getLogger("elimina")
 
 _MIN_QUERIES_FOR_PLAN = 3
-"""Sets of evidence after which a small network is planned: a plan costs about as much as these queries."""
+"""Number of sets of evidence after which a small network gets a plan, which costs about as much as these queries."""
 
 _PART_SECONDS = 4e-4
-"""Seconds of propagation up to which a query of a few variables computes all posteriors: fewer would take as long."""
+"""If a propagation takes at most this time, a query of a few variables computes all posteriors: fewer take as long."""
 
 Observations = dict[int, int | NDArray[Any]]
 """Variable -> index of its observed state, or likelihoods of its states."""
@@ -112,7 +112,7 @@ class CompiledTree(Displayed):
             self._small = SmallNetwork(self.model)
             self._small_answer = self._small.answer({})
         if self._small_answer is None:
-            # The plan is made at once: only the posteriors of small networks need none.
+            # Small networks need no plan at first; others are planned now, so that errors are raised here.
             self._small = None
             _ = self.is_exact
         if evidence is not None:

@@ -1,8 +1,8 @@
-"""Cost shifting between the tables of a model, until its constant alone is a strong bound.
+"""Cost shifting between the tables of a model, until the model's constant alone is a strong bound.
 
-Passes of sequential reweighted message passing on the tables (Kolmogorov 2015, "A new look at reweighted message
-passing"), which shift costs along single variables as FGLP (Ihler, Flerova, Dechter and Otten 2012) and soft arc
-consistency do. Every assignment keeps its total, so any bound of the shifted model bounds the model.
+The passes are those of sequential reweighted message passing (Kolmogorov 2015, "A new look at reweighted message
+passing"). They shift costs along single variables as FGLP (Ihler, Flerova, Dechter and Otten 2012) and soft arc
+consistency do. Every assignment keeps its total, so a bound for the shifted model is one for the original model.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ _MAX_TOTAL = 2**48
 """Largest total for the core's additions."""
 
 _MAX_SPREAD = 2.0**900
-"""Largest total of floats for cost shifting: sums of shifted costs stay in the range of floats."""
+"""Largest total of float costs that are shifted, so that sums of shifted costs stay in the range of floats."""
 
 MAX_SHIFT_SECONDS = 10.0
 """Seconds after which no further pass is begun by default."""
 
 _COSTS_PER_UNIT = 1000
 _HEADROOM = 2**27
-"""Limit of sums of costs in units, and so of the units in an integer cost of 1: larger costs get fewer units."""
+"""Limit of sums of costs in the core's units. It limits the number of units in an integer cost of 1."""
 
 _MIN_PASSES = 4
 """Number of passes over clusters that must fit into the time; otherwise, none is begun."""
@@ -143,7 +143,7 @@ def shift_all(problem: Problem, options: Options, seconds: float) -> tuple[Shift
 
 
 def shift_clusters(original: ShiftedProblem, options: Options, order: Sequence[int], seconds: float) -> ShiftedProblem:
-    """Join tables to clusters of mini-buckets, and shift costs between these, if time and memory suffice.
+    """Join the tables of each mini-bucket to a cluster, and shift costs between clusters, if time and memory suffice.
 
     Args:
         original: Problem whose costs were shifted between tables.
@@ -161,7 +161,7 @@ def shift_clusters(original: ShiftedProblem, options: Options, order: Sequence[i
     graph = JoinGraph(problem.model.sizes, [group.scope for group in problem.groups], order, ibound, partition)
     gpu = cast("CudaDevice", devices_of(backend_of(options))[0]) if options.needs_gpu else None
     least = _MIN_PASSES * graph.pass_seconds if gpu is None else GPU_CLUSTER_SECONDS * len(graph.clusters)
-    # Clusters are not made smaller to fit: the run's mini-buckets could then be no larger, either.
+    # Clusters are not made smaller to fit, because the mini-buckets of the run could then be no larger either.
     if not can_copy(graph.cells, len(graph.clusters), memory) or least > seconds:
         return original
     result = _shifted_in(graph, problem, seconds, gpu)
@@ -245,7 +245,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> ShiftedTables | None
     cost_distances = distances(problem, FORBIDDEN_COST)
     limit = FORBIDDEN_COST if model.is_integer else math.inf
     if model.is_integer:
-        # The ranges of single tables are added: the sum of tables over one scope may not fit the core's costs.
+        # The ranges of single tables are added, because a sum of tables over one scope may not fit the core's costs.
         ranges = filter(None, allowed_ranges(problem.tables, model.sense))
         spread = sum(high - low for low, high in ranges)
     else:

@@ -17,14 +17,14 @@ from elimina.result import Result
 from elimina.running.host import host_memory
 
 _RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Rates of decay of an assignment's term: small ones add much for assignments beyond the total, large ones for the
-best."""
+"""Rates of decay of an assignment's term: with a small rate, assignments beyond the total add much to the bound; with a
+large rate, the best ones do."""
 
 _LEAST_EXPONENT = -600.0
 """Least exponent of a table's values, so that they are normal floats."""
 
 _ROUNDING = 1e-12
-"""Generous bound on the rounding error of a rate's multiple, and of an exponential's logarithm."""
+"""Generous bound on the rounding error of a multiple of a rate, and of the logarithm of an exponential."""
 
 _DIGITS = 15
 """Significant digits of a bound: more than its logarithm determines."""
@@ -66,7 +66,10 @@ def optima_at_most(problem: Problem, total: float, options: Options, seconds: fl
 
 
 def _tilted(problem: Problem, total: float, rate: float) -> tuple[Problem, float]:
-    """Return the sum as a problem of distances from each table's best cost, and a number to add to its logarithm."""
+    """Return the sum as a problem over exponentials of the distances from each table's best cost.
+
+    The second result is a number to add to the logarithm of the sum.
+    """
     model = problem.model
     sign = model.sign
     costs = [sign * table.dense().astype(np.int64) for table in problem.tables]
@@ -77,8 +80,8 @@ def _tilted(problem: Problem, total: float, rate: float) -> tuple[Problem, float
     for table, cells, best in zip(problem.tables, costs, least, strict=True):
         is_allowed = cells < FORBIDDEN
         distances = np.where(is_allowed, np.where(is_allowed, cells, best) - best, math.inf)
-        # No table's distance exceeds the surplus in an assignment within the total. Exponents are raised to the least
-        # one, because terms that underflow to 0 would lower the bound.
+        # In an assignment within the total, no table's distance exceeds the surplus. Exponents are raised to
+        # ``_LEAST_EXPONENT``, because terms that underflow to 0 would make the bound too low.
         exponents = np.where(distances > float(surplus), -math.inf, np.maximum(-rate * distances, _LEAST_EXPONENT))
         tables.append(Table(table.scope, np.exp(exponents)))
     tilted = prepare(Model(model.variables, tables, sense="probability"), "pr", problem.fixed)
@@ -117,7 +120,7 @@ def _integer(logarithm: float, rounding: str) -> int:
     """Return the bound on an integer that a bound on its logarithm gives, with at most 15 significant digits."""
     outwards = Context(prec=_EXP_DIGITS, rounding=rounding, Emax=MAX_EMAX)
     number = outwards.exp(Decimal(logarithm))
-    # An exponential is correctly rounded to the nearest: one unit more makes it a bound.
+    # ``exp`` rounds to the nearest number, so the next number outwards is a bound.
     number = outwards.next_minus(number) if rounding == ROUND_FLOOR else outwards.next_plus(number)
     if number.adjusted() < _DIGITS:
         return int(number.to_integral_value(ROUND_CEILING if rounding == ROUND_FLOOR else ROUND_FLOOR))

@@ -61,8 +61,8 @@ def count(execution: Execution, clock: dict[str, float]) -> Result:
 def _fits_long_integers(execution: Execution, bits: float) -> bool:
     """Return whether one run in long integers may count: a plain plan on the CPU, as a whole, that fits into memory.
 
-    Coexisting messages belong to different subtrees, so their bits add up to at most those of the whole. A message that
-    is being computed coexists with its operands, so twice these bits are needed.
+    Messages in memory at the same time belong to different subtrees, so the bits of their counts add up to at most the
+    bits of the final count. A message and its operands are in memory together, so twice these bits are needed.
     """
     plan = execution.plan
     is_free = execution.checkpoint is None and execution.share is None and plan.on_host
@@ -90,7 +90,7 @@ def _long_count(execution: Execution, clock: dict[str, float]) -> Result:
 
 
 def _allows_anything(execution: Execution, program: Program, factors: NDArray[np.generic]) -> bool:
-    """Return whether some assignment is allowed, by a run in floats, which is far faster than one in long integers."""
+    """Return whether an assignment is allowed, by a run in floats, which is far faster than one in long integers."""
     possible = program._replace(semiring="min-sum", dtype=np.dtype(np.float64), parameter=math.inf)
     session = execution.backend.open(possible, np.where(factors == 0, math.inf, 0.0))
     zone = session.run().zone

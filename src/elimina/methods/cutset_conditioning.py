@@ -1,7 +1,7 @@
 """Exact sums and marginals by conditioning on a few variables, without which elimination fits the memory.
 
-Pearl 1988, "Probabilistic reasoning in intelligent systems", section 4.4.2. Each combination of their states is a
-slice, whose messages fit; slices are added up, weighted by their sums.
+Pearl 1988, "Probabilistic reasoning in intelligent systems", section 4.4.2. Each combination of the states of these
+variables is a slice whose messages fit. The slices' answers are added up, weighted by the slices' sums.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ _MAX_SLICES_PER_SECOND = 1e6
 """Slices per second of the remaining time, above which they are not tried: each takes a microsecond at least."""
 
 _CUTSET_SHARE, _STEP = 0.05, 0.99
-"""Share of the remaining time for the search for a cutset; bytes after one of its steps, as a share of the bytes
-before."""
+"""Share of the remaining time for the search for a cutset; target of each of its steps, as a share of the bytes of a
+slice so far."""
 
 _TRIAL_SHARE, _TIME_SHARE = 0.02, 0.7
-"""Share of the remaining time for the first slices, which tell the time of all; largest share for the others."""
+"""Share of the remaining time for the first slices, from which the time of all is estimated; largest share for all."""
 
 _UNLIMITED_SECONDS, _MAX_TRIAL_SECONDS = 1e5, 5.0
-"""Seconds of all slices without a time limit: a longer wait is not offered. Largest seconds of the search for a cutset,
-and of the first slices."""
+"""Largest estimated seconds of all slices if there is no time limit; largest seconds of the search for a cutset, and of
+the first slices."""
 
 _CELL_BYTES = 8
 
 _SHRINK, _ROUNDS = 0.8, 8
-"""Bytes of the next cutset's slices, as a share of the last one's, if these do not fit; number of cutsets."""
+"""If the slices of a cutset do not fit, target for the next cutset as a share of their bytes; number of cutsets."""
 
 
 def cutset_conditioning(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
@@ -81,7 +81,7 @@ def cutset_conditioning(problem: Problem, options: Options, limits: Limits) -> I
 
 
 def _conditioning(problem: Problem, factors: FactorList, options: Options, limits: Limits) -> CutsetConditioning | None:
-    """Condition on the variables that cost the least additional work; None if no small cutset is found in time."""
+    """Condition on variables that cause little additional work; return None if no small cutset is found in time."""
     summed = problem._replace(task="pr", wanted=())
     sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
     number_of = {v: number for number, v in enumerate(problem.free)}

@@ -1,4 +1,4 @@
-"""Networks that repeat over time, and questions about their sequences."""
+"""Networks that repeat over time, and queries about sequences of observations."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ class DynamicModel(DynamicNetwork, Displayed):
 
     The distributions of a slice depend on the slice itself and on the one before it. Questions are answered by the
     interface algorithm: a message about the variables with children in the next slice is passed from slice to slice.
-    Where these variables have at most some thousands of joint states and all others depend on them alone, a step is a
-    product with a matrix. Otherwise, the steps of one junction tree are run for each slice.
+    If these variables have at most some thousands of joint states and all other variables depend on them alone, a step
+    is a product with a matrix. Otherwise, the steps of one junction tree are run for each slice.
 
     Args:
         initial: Bayesian network of the first slice.
@@ -395,7 +395,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         memory: int | str | None = None,
         options: Options = DEFAULT,
     ) -> Iterator[NamedTables]:
-        """Iterate over the posteriors of slices given the observations so far, in constant memory.
+        """Iterate over the slices' posteriors given the observations so far, in constant memory.
 
         Args:
             observations: Iterable of observations, read one at a time: see ``OnlineFilter.update``.
@@ -546,7 +546,7 @@ class DynamicModel(DynamicNetwork, Displayed):
 
 
 class OnlineFilter(Displayed):
-    """A filter over one sequence that takes one observation after another, in constant memory.
+    """A filter that reads the observations of one sequence one after another, in constant memory.
 
     Args:
         model: The model.
@@ -650,7 +650,7 @@ def _limits(options: Options, used_bytes: int = 0) -> RunLimits:
 
 
 def _sums(totals: Floats, sequences: Sequences) -> Floats:
-    """Return the sum of the slices' numbers for each sequence."""
+    """Return, for each sequence, the sum of the totals of its slices."""
     sums = np.zeros(len(sequences.starts) - 1)
     filled = np.flatnonzero(np.diff(sequences.starts))
     if len(filled):

@@ -1,9 +1,9 @@
 """Choice among the estimates of different methods, or their mean, by the estimated distance of each from the truth.
 
-As a rule, the distance of samples from the truth is their standard error. The distance of another estimate from the
-truth is measured by independent folds of the samples, whose noise drops out of products of two folds. Samples whose
-weights differ too much measure nothing, and may have missed most of the sum: a method that is sure of a larger sum
-refutes them, and samples whose sum is more certain may contradict them.
+The distance of samples from the truth is taken to be their standard error. The distance of another estimate is measured
+by samples in independent folds: the noise of two folds cancels in the mean of their products. Samples whose weights
+differ too much measure nothing, and may have missed most of the sum. They are dropped if a reliable method finds a
+larger sum, or if samples with a more certain sum contradict them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DOUBT_SHARE = 0.25
 """Share of the distance from another method's estimate that counts as error, if no samples decide."""
 
 RELIABLE_TRUST = 3
-"""Least trust in a method whose own error is usually within a factor of three of the true one."""
+"""Rank from which on a method's own error is trusted: it is usually within a factor of three of the true error."""
 
 SUM_DOUBT_SHARE = 0.5
 """Least error of marginals, if no samples decide, as a share of the error of the sum's logarithm for each variable."""
@@ -36,14 +36,14 @@ RELIABLE_LOG_ERROR = 0.5
 """Largest standard error of a sum's natural logarithm with which samples measure other estimates."""
 
 MIX_FACTOR = 3.0
-"""Largest quotient of the limits of the errors of samples and another estimate that are mixed: beyond, one hardly
+"""Samples and another estimate are averaged if their error limits differ by at most this factor: beyond it, one hardly
 improves the other."""
 
 LEAST_ERROR = 1e-12
-"""Least error in the weights of a mean, so that they are finite."""
+"""Least error from which the weights of a mean are computed, so that they are finite."""
 
 MIN_FOLD_PAIRS = 0.5
-"""Least share of the squared weight that pairs of different folds must have to measure well."""
+"""Samples measure other estimates only if pairs of different folds have at least this share of the squared weight."""
 
 
 class Candidate(NamedTuple):
@@ -59,9 +59,9 @@ class Candidate(NamedTuple):
 
 
 def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -> SumEstimate | None:
-    """Return the estimate that is probably closest to the truth, or the mean of similar ones; None if none is left.
+    """Return the estimate that is probably closest to the truth, or the mean of similar ones; None if there is none.
 
-    Its error is its estimated distance from the truth.
+    The error of the returned estimate is its estimated distance from the truth.
 
     Args:
         candidates: The best estimates of several methods.
@@ -91,7 +91,7 @@ def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -
             return closest.estimate
         return _mixed(samples if closest is None else [*samples, closest])
     estimates = [candidate.estimate for candidate in candidates]
-    # Estimates that contradict each other get the same error, so that the methods' own figures decide then.
+    # Estimates that contradict each other get the same error; the errors that their methods state break the tie.
     rows = [(other.trust, _doubted(other.estimate, estimates, sizes), other.estimate.error) for other in others]
     for row in sampled:
         if not rows or not any(_refutes(other.estimate, row.estimate) for other in others):
@@ -164,8 +164,8 @@ class _Measured(NamedTuple):
     Attributes:
         estimate: The estimate.
         limit: Limit that its error hardly exceeds.
-        weight_error: Error that the choice and the weight in a mean depend on: of a reliable method or samples, the
-            error; of another one, the limit.
+        weight_error: Error by which estimates are chosen and weighted in a mean: for a reliable method or samples, the
+            error itself; for any other method, the limit.
     """
 
     estimate: SumEstimate
@@ -190,8 +190,8 @@ def _measured(
     square, deviation = _squared_distance(estimate, judge, sizes)
     distances = hellinger_distances(estimate.shares, judge.shares, sizes)
     mean_by_root = float(distances.mean()) / (math.sqrt(float(np.square(distances).mean())) or 1.0)
-    # Folds agree on states that no sample has met. The deviation misses these states, so the samples' own error limits
-    # what noise may hide, too.
+    # All folds agree that states which no sample has met have probability 0. The deviation misses these states, so the
+    # samples' own error is also a lower limit of the noise.
     hidden = max(math.sqrt(SIGNIFICANT_DEVIATIONS * deviation), judge.error / math.sqrt(len(sizes)))
     # Noise hides distances below a limit.
     is_hidden = square <= hidden**2
@@ -206,8 +206,8 @@ def _hidden_error(
 ) -> float:
     """Return the error of an estimate that is closer to the truth than samples can measure.
 
-    A reliable method's own error counts. The error of another one is at least its distance from the reliable method;
-    without such a method, it is between the own error and the limit.
+    For a reliable method, it is the error that the method states. For another one, it is at least the distance from the
+    reliable method; if there is none, it lies between the stated error and the limit.
 
     Args:
         candidate: The estimate.

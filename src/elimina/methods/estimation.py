@@ -55,11 +55,11 @@ METHODS = (
 
 
 LEADER_FACTOR = 3.0
-"""Factor on the time share of the method with the current estimate, because more of its samples help most."""
+"""Factor on the time share of the method that gave the current estimate, because more of its samples help most."""
 
 SAMPLING_FACTOR, SAMPLING_AGE_SECONDS = 4.0, 3.0
-"""If the current estimate comes from samples, the time share of another method is divided by the quotient of its error
-and theirs. Largest divisor, and seconds of all methods before any applies, because some begin slowly and end well."""
+"""If the current estimate comes from samples, another method's time share is divided by the ratio of its error to that
+of the samples. Largest divisor, and total seconds before it is used, because some methods start slowly and end well."""
 
 
 class _Run:
@@ -87,9 +87,9 @@ class _Run:
         return self.seconds / self.method.time_share
 
     def advance(self) -> None:
-        """Make the next estimate; keep it if it has marginals, or proves a sum of 0, and the least error so far.
+        """Make the next estimate. Keep it if it has marginals or proves a sum of 0, and has the least error so far.
 
-        Estimates from samples are kept whatever their error: those of a better proposal may reveal other errors.
+        Estimates from samples are kept whatever their error, because a better proposal may reveal a larger one.
         """
         started = time.monotonic()
         estimate = next(self._estimates, None)

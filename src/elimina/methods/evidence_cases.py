@@ -1,4 +1,4 @@
-"""Cases with some of a model's observations each, in one batch: posteriors with and without them."""
+"""Posteriors with and without single observations: each case keeps some of them, and all cases run in one batch."""
 
 from __future__ import annotations
 

@@ -164,12 +164,12 @@ class RowMaximisation(ExpectationMaximisation):
 
 
 def is_converged(iterates: Sequence[float], rows: float, tolerance: float) -> bool:
-    """Return whether the latest iteration has increased the log-posterior by little; False for the first one.
+    """Return whether the last iteration increased the log-posterior by at most the tolerance; False for the first one.
 
     Args:
         iterates: Logarithms of the posterior of the parameters, one for each iteration.
         rows: Number of rows.
-        tolerance: Largest increase that counts as little, for each row.
+        tolerance: Largest increase for each row that counts as converged.
     """
     if len(iterates) < 2 or not math.isfinite(iterates[-2]):
         return False

@@ -1,4 +1,4 @@
-"""Parameters of a Bayesian network from counts of its families: a variable with its parents."""
+"""Parameters of a Bayesian network from counts of its families (a family is a variable with its parents)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Families(NamedTuple):
         model: A Bayesian network, each variable with a factor.
         scopes: Variables of each family.
         child_axes: Place of the child in each scope.
-        leaders: Number of the first family that has the same table, for each family.
+        leaders: For each family, the number of the first family that shares its table.
     """
 
     model: Model

@@ -82,8 +82,8 @@ def choose_structure(
 ) -> Structure:
     """Choose by estimated time between one junction tree and eliminations for groups of variables.
 
-    If all factors relevant to one variable are relevant to another one, too, both share an elimination. Groups that
-    have much in common are then merged, as long as the estimated time falls.
+    If a variable's relevant factors are a subset of another one's, both share an elimination. Groups that have many
+    factors in common are then merged, as long as the estimated time falls.
 
     Args:
         model: A probability model.

@@ -1,4 +1,7 @@
-"""Trees of mini-buckets for bounds on sums: the largest i-bound and cost shifts that fit into memory."""
+"""Trees of mini-buckets for bounds on sums.
+
+A tree has an i-bound, and a limit of the number of variables of its cost shifts, chosen by the memory.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +25,11 @@ _MAX_BITS = 500.0
 """Base-2 logarithm at which numbers of cells are clipped: far more than any machine holds."""
 
 _MAX_CELLS = 1e15
-"""Cells of messages above which no layout is made, because they cannot fit."""
+"""Number of cells of all messages above which no layout is made, because the messages cannot fit."""
 
 _SHARED_VARIABLES, _SHIFT_CELLS = 5, 256
-"""Largest number of variables and of cells of a shift. On a 40 x 40 grid (i-bound 9), one variable leaves a gap of 11.3
-in log10, four variables 6.0, and seven no smaller one."""
+"""Largest number of variables and of cells of a cost shift. On a 40 x 40 grid (i-bound 9), the bounds are 11.3 apart in
+log10 with one variable and 6.0 with four; seven variables do not help further."""
 
 
 class MiniBucketTree(NamedTuple):
@@ -36,7 +39,7 @@ class MiniBucketTree(NamedTuple):
         planned: The compiled tree.
         ibound: Largest number of variables of a message.
         shared: Largest number of variables of a shift.
-        divided: True for each node of a divided bucket.
+        divided: True for each node whose bucket is partitioned.
         largest_table: Cells of the largest message.
         total_cells: Cells of all mini-buckets.
         peak_bytes: Bytes of tables and parameters, those of all sides.

@@ -1,4 +1,4 @@
-"""Factors that list their tuples: their places in the arena hold sorted keys and values."""
+"""Factors stored as lists of allowed tuples: the arena holds their sorted keys and values instead of all cells."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ MIN_LISTED_CELLS = 1 << 16
 """Cells of the smallest factor to list: smaller tables are fast and take little memory."""
 
 _LISTED_SHARE = 0.5
-"""Largest bytes of a listed factor's tuples, relative to those of its cells."""
+"""A factor is listed only if its tuples take at most this share of the bytes of its cells."""
 
 _HEAD = 8
 """Bytes of the number of tuples."""
 
 
 class Section(NamedTuple):
-    """A listed factor's place in an arena, as arrays that can be written to.
+    """Writable arrays over a listed factor's part of an arena.
 
     Attributes:
         layout: Layout of the keys.
-        used: One number: the number of tuples in use.
+        used: Array of one element, the number of tuples in use.
         keys: uint64 of shape (tuples, ``layout.words``), ascending; the first ``used`` are in use.
         values: Shape (tuples,).
     """
@@ -63,7 +63,7 @@ class Section(NamedTuple):
 
 
 def section(arena: Array, factor: FactorLayout) -> Section:
-    """Return a listed factor's place in an arena."""
+    """Return writable arrays over a listed factor's part of an arena."""
     assert factor.tuples is not None
     layout = layout_of(factor)
     words = arena[factor.offset : factor.offset + factor.span].view(np.uint8)
@@ -116,7 +116,7 @@ def _tuples(problem: Problem, factor: FactorLayout, itemsize: int) -> int | None
     tables = [problem.tables[member] for member in factor.members]
     if all(table.rows is None for table in tables) or factor.cells < MIN_LISTED_CELLS:
         return None
-    # The number is a limit for slices, too: a restricted table has no more tuples than the whole one.
+    # The limit holds in slices, too: a restricted table has no more tuples than the whole one.
     widest = max(tables, key=lambda table: len(table.scope))
     listing = listing_table(tables, widest.scope, problem.model.sense)
     if listing is None or sum(map(field_bits, factor.sizes)) > WORD * (MAX_KEY_WORDS - 1):
@@ -141,7 +141,7 @@ def with_listed(plan: Plan, tuples: Sequence[int | None]) -> Plan:
     """
     if all(max_tuples is None for max_tuples in tuples):
         return plan
-    # Not by the core's ``Arena``: the spans of a plan that no machine holds may add up to more than 64 bits.
+    # Python's integers are used instead of the core's ``Arena``: the spans of a huge plan may add up to over 64 bits.
     item, height, factors = plan.itemsize, 0, []
     for factor, max_tuples in zip(plan.factors, tuples, strict=True):
         span = factor.span if max_tuples is None else _span(factor, max_tuples, item)

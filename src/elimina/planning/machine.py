@@ -30,10 +30,10 @@ class Speeds(NamedTuple):
     """Speeds of a machine.
 
     Attributes:
-        bandwidth: Bytes that a large step reads and writes a second on one thread.
-        combinations: Combinations of an output cell and a value of the eliminated variable that one thread computes a
-            second from tables in cache.
-        fresh: Bytes a second of new memory from the system.
+        bandwidth: Bytes a second of a large step on one thread, read and written ones counted.
+        combinations: Speed of a step on one thread whose tables lie in the cache, in combinations a second. A
+            combination is a pair of an output cell and a value of the eliminated variable.
+        fresh: Bytes of new memory that the system provides a second.
         step: Seconds that each step takes at least.
         tuples: Tuples a second that a join of sparse tables makes on one thread.
         encoded: Cells of factors written per second.
@@ -132,10 +132,11 @@ EXPONENTIAL = 20.0
 """Time of a combination with an exponential, relative to one without."""
 
 BOTH_PASSES = 4.0
-"""Time of both passes over a tree, as a multiple of its cells at a machine's best speed; as measured on networks."""
+"""Time of the upward and the downward pass, relative to the time of visiting each cell of the tree once at full speed;
+measured on networks."""
 
 KEPT_TREE_RUNS = 5
-"""Expected runs of a junction tree that is kept, or of a batch: the order search may take a share of their time."""
+"""Expected runs of a kept junction tree or of a batch; the time limit of the order search grows with their number."""
 
 SORTED_TUPLES = 3
 """Cost of sorting an input tuple of a join, relative to making a tuple."""
@@ -145,7 +146,7 @@ GPU_SPARSE_STEP = 2e-3
 """Least seconds of a step on sparse tables."""
 
 GPU_OPEN_START = 0.03
-"""Seconds of a structure's first run on an open GPU besides its steps: kernels are loaded, steps laid out.
+"""Seconds that a structure's first run on an open GPU takes besides its steps, for loading kernels and packing steps.
 
 The median of six structures on an H100, 8 to 52 ms (``bench/several_gpus.py --parts starts``); later runs take 2 to 9.
 """
@@ -158,15 +159,15 @@ GPU_TUPLES = 1e10
 GPU_LINK = 3.5e11
 GPU_COPY_SECONDS = 5e-4
 GPU_JOIN_SECONDS = 5e-4
-"""Bytes per second of reads from another GPU's memory, measured on two H100s, and seconds of a copy and of joining
-output ranges."""
+"""Bytes per second that a GPU reads from another one's memory, measured on two H100s; seconds that each copy takes at
+least; seconds for combining the output ranges of all GPUs."""
 
 GPU_RUN_BYTES = 16
 """Cost of starting a run of a copy between GPUs, in bytes."""
 
 SLICE_SECONDS = 2e-4
 SLICED_TABLE_SECONDS = 5e-5
-"""Cost of a slice besides its steps, and of each table that changes."""
+"""Seconds of a slice besides its steps, and of each table that changes from one slice to the next."""
 
 # Tiers of memory.
 
@@ -183,7 +184,7 @@ TILE_SECONDS = 2e-5
 """Seconds of a tile of a streamed step on the device, besides its cells."""
 
 QUEUE_SECONDS = 1.5e-4
-"""Seconds of the host for each tile."""
+"""Seconds that the host takes to queue a tile."""
 
 RUN_BYTES = 4096
 """Cost of starting a run of a copy, in bytes."""
@@ -200,7 +201,8 @@ CASE_COMBINATIONS = 3e9
 OWN_STEP_SECONDS = 2e-7
 OWN_PLAN_SECONDS = 8e-7
 OWN_ORDER_SHARE = 0.1
-"""Seconds of running and of planning a step for one case, and time of its order search as a share of the case's run."""
+"""Seconds of running and of planning a step of a plan that is made for a single case, and time of the order search for
+that plan as a share of its run."""
 
 CASE_COLUMN_SECONDS = 4e-5
 """Seconds of each observed or queried variable of a chunk of cases, besides the run."""
@@ -211,7 +213,7 @@ DEALT_SECONDS = 1e-3
 """Seconds of a client for sending a task with Dask."""
 
 PROOF_SECONDS, PROOF_EDGE_SECONDS = 0.3, 4e-5
-"""Seconds of a search for a proof before its first check of the time, in all and for each edge."""
+"""Seconds of a search for a proof before it first checks its time limit: a constant, and seconds for each edge."""
 
 # Structure and bounds.
 
@@ -232,7 +234,7 @@ BOUNDED_TABLE_SECONDS = 3e-5
 
 SHIFTED_CELL_SECONDS = 1e-7
 SHIFTED_CLUSTER_SECONDS = 1e-4
-"""Seconds of a pass of cost shifting, for each cell and each cluster of the join graph."""
+"""Seconds of a pass of cost shifting for each cell of the join graph, and for each cluster."""
 
 GPU_CLUSTER_SECONDS = 4e-4
 """Seconds of the first pass on a GPU for each cluster (H100: 0.64 s for 1,600); later passes take far less."""
@@ -246,7 +248,7 @@ PLANNED_BUCKET_SECONDS = 1e-3
 """Seconds of planning a mini-bucket; shorter runs are dominated by planning."""
 
 CONTEXT_SECONDS = 1e-4
-"""Seconds of a small table of the simulator, including its request and its message."""
+"""Seconds that the simulator takes for a small table, including its request and its message."""
 
 
 class Machine(NamedTuple):
@@ -255,17 +257,17 @@ class Machine(NamedTuple):
     Attributes:
         name: ``cpu`` or ``cuda``.
         home: Memory tier of the arena: ``host`` or ``device``.
-        bandwidth: Bytes that a large copy reads and writes a second.
-        combinations: Combinations of an output cell and a value of the eliminated variable that are computed a second
-            from tables in cache.
-        fresh: Bytes a second of new memory from the system.
+        bandwidth: Bytes a second of a large copy, read and written ones counted.
+        combinations: Speed of a step whose tables lie in the cache, in combinations a second. A combination is a pair
+            of an output cell and a value of the eliminated variable.
+        fresh: Bytes of new memory that the system provides a second.
         step: Seconds that each step takes at least.
         start: Seconds before the first step (a GPU's context, loading of kernels).
-        rows: Tuples a second that a join of sparse tables makes, without sorting its inputs.
+        rows: Tuples a second that a join of sparse tables makes; sorting its inputs takes extra time.
         rows_step: Seconds that each step on sparse tables takes at least.
         lone_bandwidth: Bytes a second of a step that one thread runs.
         lone_combinations: Combinations a second of such a step.
-        shared: Combinations of the smallest step that is divided among threads.
+        shared: Combinations of the smallest step that runs on several threads.
     """
 
     name: str
@@ -334,7 +336,7 @@ class Machine(NamedTuple):
         return self.home == "host"
 
     def tiers(self, arena: int, factors: int, planning: int = 0) -> dict[str, int]:
-        """Return the bytes by memory tier of an arena, of the host's encoded factors and, on the host, of planning."""
+        """Return a plan's bytes by memory tier: its arena, the host's encoded factors and, on the host, planning."""
         if self.on_host:
             return {"host": arena + factors + planning}
         return {self.home: arena, "host": factors}
@@ -365,7 +367,7 @@ def machine_of(device: str, threads: int) -> Machine:
 
 
 def cuda_machine(is_open: bool = False) -> Machine:
-    """Return the cost model of a data-centre GPU, with its start-up unless this process has opened it."""
+    """Return the cost model of a data-centre GPU; ``is_open``: True if this process has already started it."""
     measured = speeds()
     return Machine(
         name="cuda",

@@ -21,10 +21,10 @@ _MAX_BITS = 500.0
 """Base-2 logarithm to which numbers of cells are clipped: far beyond any machine's memory."""
 
 _MATCHING_PASSES = 2.5
-"""Passes over the cells of a moment-matched bucket, for each pass over the cells of another bucket."""
+"""Estimated time of a bucket with moment matching, relative to one without."""
 
 _MATCHING_RECORDS = 5
-"""Bytes of records with moment matching, for each byte without it (509_VAC: 8.4 MiB, and 1.5 MiB)."""
+"""Bytes of records with moment matching, relative to those without (509_VAC: 8.4 MiB instead of 1.5 MiB)."""
 
 
 def make_bounded_plan(
@@ -44,8 +44,8 @@ def make_bounded_plan(
             the records of the matching would not fit.
         seconds: Estimated time that ``auto`` may take besides the device's start.
         side: Side of the bound on a sum; None for the task ``mpe``.
-        divide: Function that returns the mini-buckets for an i-bound, or None to make them by scopes; None: always by
-            scopes.
+        divide: Function that returns the partition into mini-buckets for an i-bound; if it returns None, or is None,
+            buckets are partitioned by scopes.
 
     Returns:
         The plan, without a partition if whole buckets are small enough. It may not fit if the factors alone do not, or
@@ -69,13 +69,13 @@ def make_bounded_plan(
     if seconds < math.inf:
         partition_of_bound = by_content(low)
         if partition_of_bound is None and low > 1 and rough(matched, low).is_divided:
-            # Contents matter more than one further variable: 1,756 nodes instead of 34,494 on a grid of 16 x 16.
+            # A partition by content helps more than a larger i-bound: 1,756 nodes instead of 34,494 on a 16 x 16 grid.
             partition_of_bound = by_content(low - 1)
             low -= partition_of_bound is not None
         bounded = plan(low, partition_of_bound)
     else:
         bounded = plan(low)
-    # If memory decides, all of it is used: plans correct the rough estimate.
+    # The estimate of the memory is rough, so smaller i-bounds are planned until one fits.
     while low > 1 and not bounded.fits:
         low -= 1
         bounded = plan(low)

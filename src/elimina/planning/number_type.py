@@ -1,4 +1,4 @@
-"""Number type of a plan: the narrowest one by a proof on the range of its costs."""
+"""Number type of a plan: the narrowest one that provably holds all sums of its costs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_VISITS = 100_000_000
 """Largest number of cells to visit in the search: about 0.2 s."""
 
 _MAX_TABLE_CELLS = 1 << 22
-"""Largest number of cells of a table in the search, for the sake of memory."""
+"""Largest table, in cells, with which the search is run, to limit its memory."""
 
 
 def incumbent_cost(problem: Problem) -> int | None:
@@ -58,13 +58,13 @@ _MIN_OPERANDS = 3
 
 
 def operand_limits(bound: int, dtype: Dtype) -> list[int]:
-    """Return the largest number of tables that a step may add in each narrower integer type, unless it is too small."""
+    """Return how many tables a step may add in each narrower integer type; types that allow too few are left out."""
     limits = [LARGEST[name] // bound for name in INTEGERS[: INTEGERS.index(dtype)]]
     return [min(limit, MAX_OPERANDS) for limit in limits if limit >= _MIN_OPERANDS]
 
 
 def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | None, weighted: bool = False) -> Encoding:
-    """Choose the semiring and the narrowest dtype that is exact, by a proof on the range of the costs.
+    """Choose the semiring and the narrowest dtype in which all results are exact.
 
     All costs are shifted to be non-negative, so a partial sum that reaches a bound on the optimum stays above it. One
     number above the bound therefore stands for 'forbidden'. A dtype is wide enough if it can store that number times
@@ -82,12 +82,12 @@ def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | No
         return Encoding(ring.name, _asked(dtype, allowed, _COSTS if are_costs else ring.numbers), ring.zero)
     if dtype is not None and dtype not in INTEGERS:
         raise InputError(f"dtype {dtype} does not fit integer costs; use one of {', '.join(INTEGERS + FLOATS)}")
-    # Numbers that are only compared need no room for sums.
+    # Other semirings only compare costs, so a single cost has to fit.
     return Encoding(ring.name, exact_integer(operands if ring.is_additive else 1, bound, dtype), bound)
 
 
 def exact_integer(operands: int, bound: int, dtype: str | None = None) -> Dtype:
-    """Return the narrowest integer type (or the given one) without overflow in steps over a number of tables.
+    """Return the narrowest integer type in which no step overflows, or the given type if it is wide enough.
 
     Args:
         operands: Largest number of tables in a step.

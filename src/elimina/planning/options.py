@@ -52,10 +52,10 @@ Division = Literal["auto", "scope", "content"]
 DIVISIONS: tuple[Division, ...] = get_args(Division)
 
 _MIN_SHARED_BYTES = 1 << 24
-"""Least memory limit, in bytes, that includes a call's other memory: any process grows by some MiB at its start."""
+"""Smallest memory limit that also counts a call's memory besides tables: any process grows by some MiB at its start."""
 
 _MIN_MEMORY_SHARE = 0.25
-"""Share of a limit that always stays available to tables: even small ones give bounds."""
+"""Share of a memory limit that always stays available to tables: even small tables give bounds."""
 
 _SPARE_MEMORY_SHARE = 0.125
 """Reserve in an advised limit, as a share of it: the memory of equal calls differs a little."""
@@ -179,7 +179,7 @@ class Options(NamedTuple):
 
     @property
     def for_bounds(self) -> Options:
-        """The options for mini-buckets if the requested method does not fit."""
+        """The options for mini-buckets, which replace a method that does not fit."""
         return self._replace(dtype=None, slices="auto", scratch=None, tables="auto")
 
     @property
@@ -199,17 +199,17 @@ class Options(NamedTuple):
 
     @property
     def planning(self) -> Options:
-        """The options of planning; those of a run have their defaults."""
+        """A copy in which options that matter only to runs have their defaults."""
         return self._replace(**{record.name: record.default for record in OPTIONS if record.scope == "run"})
 
     @property
     def room(self) -> int | None:
-        """Bytes that may be used on the device; None: the free memory there. For checked options."""
+        """Bytes that may be used on the device; None: its free memory. The options must have been checked."""
         return cast(int | None, self.memory)
 
     @property
     def of_checkpoint(self) -> dict[str, str | int | None]:
-        """The options that a checkpoint stores: it continues only a call with the same ones."""
+        """The options that a checkpoint stores, because only a call with equal ones may continue it."""
         # The numbers of the GPUs are left out: there may be fewer after one was lost.
         device = "cuda" if self.needs_gpu else self.device
         order = self.order if isinstance(self.order, str) else " ".join(map(str, self.order))
@@ -220,8 +220,8 @@ class Options(NamedTuple):
         """Return checked options for work that begins while a call holds some memory of the host.
 
         Args:
-            held: Bytes by which the process has grown. They are not subtracted from limits of a GPU, nor from limits
-                that are too small for a starting process.
+            held: Bytes by which the process has grown. They are not subtracted from a GPU's limit, nor from a limit so
+                small that the start of the process alone would exceed it.
         """
         room = self.room
         if room is None or not self.is_shared:
@@ -265,7 +265,7 @@ class Options(NamedTuple):
 
     @property
     def looks_for_optimum(self) -> bool:
-        """True if only filtering or search may answer: by the method, or since ``auto`` has an upper bound."""
+        """True if only filtering or search may answer: the method demands it, or ``auto`` has an upper bound."""
         return self.solving.seeks_optimum or (self.solving.is_open and self.upper_bound is not None)
 
     @property
@@ -308,7 +308,7 @@ class Options(NamedTuple):
             TypeError: A field has the wrong type.
             InputError: A field makes no sense, or does not go with the others or the task.
         """
-        # Only plain fields are cached: other objects may change or hold much memory, and a scratch folder may go.
+        # Only plain fields are cached: other objects may change or hold much memory, and a directory may be deleted.
         if self.scratch is None and _PLAIN.issuperset(map(type, self)):
             return _checked_before(task, is_run, *cast("tuple[Hashable, ...]", self))
         return self._checked(task, is_run)

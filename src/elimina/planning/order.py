@@ -29,14 +29,14 @@ CELLS_PER_SECOND = 1e9
 """Cells per second of a CPU, for comparing the time of a run with that of the order search."""
 _DEFAULT_SECONDS = 2.0
 _UNLIMITED_SECONDS = 1e9
-# The core computes with sizes as doubles, which hold all integers up to this one.
+# The core stores sizes as doubles, which represent all integers up to this one exactly.
 _MAX_DOMAIN = 2**53
 _MAX_COUNTED = 2**63
 """Largest sum in 64 bits."""
 _MAX_INDEX_LENGTH = 400
 _MAX_ITERATIONS = 2**62 - 1
 MAX_CELLS = 10**18
-"""Number of cells beyond which an elimination takes decades."""
+"""Number of cells from which on an elimination takes decades."""
 MAX_SEED = 2**64 - 1
 
 
@@ -50,8 +50,8 @@ class Order(NamedTuple):
         largest_table: Cells of the largest message (a separator's product).
         method: Heuristic that found the order.
         seconds: Time of the search in seconds, counted by its work as its time limit is.
-        is_complete: False if an elimination of too many cells was met, in this order or in a part of the problem that
-            was ordered first. Further variables are then only listed, and the figures are those of this elimination.
+        is_complete: False if the search ended at a variable whose elimination takes too many cells. The remaining
+            variables then follow in no particular order, and the figures are those of that elimination.
     """
 
     order: tuple[int, ...]

@@ -24,26 +24,26 @@ than half of the work."""
 
 _ROUGH_SECONDS = 0.5
 _ROUGH_VARIABLE_SECONDS = 2e-4
-"""Time limit of a quick order in seconds, in all and for each variable: 50 times its usual time, because half an order
-is useless if the machine is busy."""
+"""Time limit of a quick order in seconds: a constant, and a term for each variable. It is 50 times the usual time,
+because an incomplete order is useless and the machine may be busy."""
 
 _VARIABLE_SECONDS = 4e-5
-"""Seconds of reductions and a greedy run for each variable, on a loaded machine, whatever the limit: half an order is
-useless."""
+"""Seconds for each variable in which reductions and a greedy run end even on a loaded machine. They are granted beyond
+any limit, because an incomplete order is useless."""
 
 _MIN_SEARCH_PER_QUICK_ORDER = 3
 """Least time of a search for an order, relative to that of the quick order: it begins with two orders like that."""
 
 _MIN_PARTIAL_VARIABLES = 50_000
-"""Least number of variables with which a quick order for marginals ends early if elimination is hopeless: marginals are
-estimated then, and the rest of the order would take most of the time."""
+"""Least number of variables for which a quick order for marginals stops once elimination is hopeless: marginals are
+then estimated, and the rest of the order would take most of the time."""
 
 _MIN_RELEASED_VARIABLES = 100_000
-"""Least number of variables with which the memory of a quick order is given back: 10 ms for a million."""
+"""Least number of variables for which the memory of a quick order is returned to the system: 10 ms for a million."""
 
 
 def rough_order(problem: Problem, options: Options) -> Order:
-    """Find an order of the free variables quickly, which says how large a problem is."""
+    """Find an order of the free variables quickly, to learn how large the problem is."""
     scopes = _scopes(problem, problem.free)
     sizes = [problem.model.sizes[v] for v in problem.free]
     seconds = max(_ROUGH_SECONDS, _ROUGH_VARIABLE_SECONDS * len(sizes))
@@ -83,7 +83,7 @@ def is_rough_enough(problem: Problem, options: Options, rough: Order, runs: int 
 
 
 def _speed(problem: Problem, runs: int) -> float:
-    """Return the number of an order's cells whose computation, in every pass of every run, takes one second."""
+    """Return how many cells of an order are processed a second, in all passes and runs together."""
     return CELLS_PER_SECOND / (BOTH_PASSES if problem.described.is_marginal else 1) / runs
 
 
@@ -127,7 +127,7 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
 def consistency_order(
     problem: Problem, options: Options, number: int, first: Sequence[int] | None = None
 ) -> tuple[int, ...]:
-    """Return an order towards whose end soft local consistency shifts costs: the given one, or one of several.
+    """Return the order along which soft local consistency shifts costs to later variables.
 
     Args:
         problem: Problem of the task ``mpe``.
@@ -158,7 +158,7 @@ def _scopes(problem: Problem, variables: Sequence[int], more: Sequence[int] = ()
 
 
 _KEPT_SIZES = (2, 16, 4096)
-"""Pretended numbers of values of kept variables: with larger ones, the order has fewer kept variables in messages."""
+"""Numbers of values that the order search assumes for kept variables: larger ones keep them out of more messages."""
 
 
 def _order_around(problem: Problem, options: Options) -> tuple[int, ...]:

@@ -37,7 +37,7 @@ Integers = NDArray[np.int64]
 _MAX_INTEGER = int(np.iinfo(np.int64).max)
 
 _KEPT_WORDS = 1 << 18
-"""Words of the longest records whose unpacked steps are kept: these take about ten times as much memory."""
+"""Largest total of record words for which unpacked steps are cached: these take about ten times as much memory."""
 
 
 class Steps(Sequence[Step]):
@@ -116,7 +116,7 @@ class Steps(Sequence[Step]):
 
     @cached_property
     def firsts(self) -> Integers:
-        """Place of each step's first table among the tables of all steps, and their number at the end."""
+        """Index of each step's first table in the list of all steps' tables; then the length of this list."""
         return np.concatenate([[0], np.cumsum(self.tables)])
 
     @cached_property
@@ -209,7 +209,7 @@ class Steps(Sequence[Step]):
 
     @cached_property
     def _readers(self) -> tuple[list[int], list[int]]:
-        """Start of each step's readers in the list that follows, and the readers of all steps."""
+        """Readers of all steps in one list, preceded by the index at which each step's readers start in it."""
         at = np.flatnonzero(self.sources >= 0)
         at = at[np.argsort(self.sources[at], kind="stable")]
         sources, readers = self.sources[at], self.readers[at]
@@ -370,7 +370,7 @@ class Factors(Unpacked[FactorLayout]):
 
     @staticmethod
     def side_by_side(groups: TableGroups, sizes: Sequence[int]) -> Factors:
-        """Return groups as factors without padding, one after another, given the domain sizes of all variables."""
+        """Return groups of tables as factors without padding, one after another; ``sizes``: of all variables."""
         starts, members = groups.scopes
         axis_sizes = np.array(sizes, dtype=np.int64)[members]
         strides, ends, axes = np.ones_like(axis_sizes), starts[1:], np.diff(starts)

@@ -88,12 +88,12 @@ class Form:
     Subclasses declare their fields as dataclasses do, but are none: each would take 0.5 ms to make at start-up.
 
     Attributes:
-        variables: Variables conditioned on, a run for each combination of their values; the one that changes least
-            often comes first.
+        variables: Variables conditioned on: there is a run for each combination of their values. The variable whose
+            value changes least often comes first.
         sizes: Number of values of each of these variables.
-        levels: Number of variables (the first ones) for whose values each step runs again: up to the last one that it
-            depends on. Empty: no step runs again.
-        limits: Bytes that may be used of other memory tiers than the device's own.
+        levels: For each step, its number of leading ``variables`` up to the last one that it depends on: the step runs
+            again whenever one of these changes. Empty: each step runs once.
+        limits: Bytes that may be used of memory tiers other than the device's.
         gpus: Number of GPUs that compute each step together.
         is_resident: True if the tables lie in the memory of the device that runs the plan.
         is_replanned: True if each run makes a separate plan; steps and tables are then those of the whole order.
@@ -218,7 +218,7 @@ class Plan(NamedTuple):
             seconds are then predictions.
         minibuckets: Partition of the buckets; None: the plan is exact.
         planning_bytes: Bytes that planning and the records take, a part of the bytes on the host.
-        first_decoded: The first step whose variables are decoded; the messages that earlier steps read make room.
+        first_decoded: The first step whose variables are decoded; messages that only earlier steps read are released.
         shortfall: Figures for the error, where the plan does not fit.
 
     Examples:
@@ -432,8 +432,8 @@ class OutsideBounds(NamedTuple):
     """A program over a plan's factors, and the places of its answers.
 
     Attributes:
-        steps: Steps of the program, whose arena begins with the plan's factors.
-        arena_cells: Elements of that arena.
+        steps: Steps of the program. Its arena begins with the plan's factors.
+        arena_cells: Elements of the program's arena.
         factors: Places of the plan's factors.
         outputs: Tables that together bound each step's output from below.
         others: Bounds of each step on the factors outside of its subtree, other trees excluded.

@@ -30,10 +30,11 @@ from elimina.problem.table_groups import Group
 from elimina.system import lock_for_a_moment
 
 MIN_RECORD_BYTES = 1 << 20
-"""Bytes of records that do not count towards the limit: any process grows by that in a call."""
+"""Bytes of records that do not count towards the memory limit: any process grows by as much in a call."""
 
 PLANNING_BYTES_PER_RECORD_BYTE = 5
-"""Memory of planning for each byte of records (chains: 3.5 to 4.5). Above the limit, a plan has only figures."""
+"""Memory of planning for each byte of records (chains: 3.5 to 4.5). A plan that would exceed the memory limit by this
+estimate has no records, only figures."""
 
 
 def planning_bytes(records: int) -> int:
@@ -42,7 +43,8 @@ def planning_bytes(records: int) -> int:
 
 
 DEFERRED_WORDS, _DEFERRED_BYTES = 1 << 22, 4
-"""Least words of records with which the host writes records one by one, and most bytes of its memory for each word."""
+"""Number of record words from which on records are written when they are first read, and largest number of bytes that
+this takes for each word."""
 
 MAX_KEPT_PLANS = 16
 """Number of plans that this process keeps for later calls."""
@@ -51,7 +53,7 @@ MAX_KEPT_PLAN_WORDS = 1 << 17
 """Largest number of record words of a kept plan: some 1,000 steps."""
 
 ROOM = 8
-"""Memory limit relative to a plan's memory, above which the choice of its form does not depend on the limit."""
+"""If the memory limit is this multiple of a plan's memory, the limit no longer affects the choice of the form."""
 
 _plans: OrderedDict[tuple[Any, ...], tuple[Plan, Plan | None]] = OrderedDict()
 _plans_lock = lock_for_a_moment()
@@ -101,7 +103,7 @@ class _PlacedPlan(NamedTuple):
 
 
 class _SliceVariables(NamedTuple):
-    """Variables that slices fix, in order, and the levels of steps and factors (see ``Form.levels``)."""
+    """Ordered variables that slices condition on, and the levels of steps and factors (see ``Form.levels``)."""
 
     fixed: tuple[int, ...] = ()
     levels: tuple[int, ...] = ()
@@ -109,16 +111,16 @@ class _SliceVariables(NamedTuple):
 
 
 MIN_INCUMBENT_SECONDS = 0.5
-"""Estimated seconds above which a search for a solution is worth it, because it may permit a narrower dtype."""
+"""Estimated seconds of a plan from which on a solution is searched for: its cost may permit a narrower dtype."""
 
 _HOPELESS_PLAN_SECONDS = 1e9
 """Estimated seconds above which a plan is made only for its figures."""
 
 _NONE_KEPT = sys.maxsize
-"""First step whose tables stay, if none do: see ``program.place_steps``."""
+"""Value of ``kept_from`` in ``program.place_steps`` with which no table stays."""
 
 _DECODED_STEPS_TOLERANCE = 0.01
-"""Share of the steps by which the decoded ones may be fewer than possible, because trying layouts takes time."""
+"""Accuracy, as a share of all steps, of the largest number of decoded steps: trying layouts takes time."""
 
 _MAX_COUNTED = 1e300
 """Largest figure of a plan, so that bytes and their sums are finite floats."""
@@ -137,8 +139,8 @@ class Elimination(NamedTuple):
         machine: Cost model of the device that will run the plan.
         memory: Bytes that the plan may use on the device.
         dtype: Override of the arena's dtype.
-        is_hasty: True to skip the search for a solution, whose cost would bound the totals and so might allow a smaller
-            number type.
+        is_hasty: True to skip the search for a solution. (Its cost would bound all totals, and so might allow a
+            narrower number type.)
         runs_once: True if marginals are computed once: no message is kept for a second run.
         keeps_messages: True if messages stay on the host until the end, as those of weighted mini-buckets do (``pr``).
         decodes_part: True to decode only the last variables, as many as fit, if not all messages fit.
@@ -232,7 +234,7 @@ def make_plan(
 
     # A bound on the costs of the whole problem holds for each slice.
     bound = cost_bound(problem) if elimination.bound is None else elimination.bound
-    # The search for a solution runs once, whether it finds one or not: a reference plan has had it already.
+    # The search for a solution runs at most once: it has already run when a reference plan was made.
     reference = single or unsliced
     searched = (
         elimination.is_hasty
@@ -244,7 +246,7 @@ def make_plan(
     max_operands = MAX_OPERANDS
     if single is not None and single.dtype in INTEGERS and dtype is not None:
         max_operands = min(MAX_OPERANDS, max(LARGEST[single.dtype] // bound, 2))
-    # The cases of a batch change from run to run: kept messages only let a GPU's steps run in any order.
+    # No message of a batch's run is valid in the next run: messages are kept only to let a GPU run steps in any order.
     reuse = not problem.described.is_marginal or ((elimination.runs_once or bool(problem.kept)) and machine.on_host)
     chosen = lay_out(bound, max_operands, 0 if keep or not reuse else _NONE_KEPT)
     if problem.described.is_marginal and chosen.kept_from == 0 and chosen.is_too_large(machine, memory):

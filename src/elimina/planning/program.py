@@ -42,11 +42,11 @@ class Program(NamedTuple):
         decode: True if the best assignment is wanted besides the value.
         outputs: int64 of shape (outputs, 3): step, arena offset and span in elements of each part of the answer.
         work: Combinations of output cells and eliminated values, over all steps, each run once.
-        stream: Passage of the arena through a device that is smaller; None: the arena lies on the device.
+        stream: Tiles in which the arena passes through a smaller device; None: the arena lies on the device.
         scratch: The directory of the file that the arena lies in; None: it lies in memory.
-        sparse: The steps if some of them are sparse, which are not packed then; None: all are dense.
+        sparse: Unpacked steps, if some of them are sparse; None: all are dense.
         shards: Division among GPUs, each of which runs all steps; None: one device runs them.
-        deferred: The steps if they are many and the host runs them from its memory: it packs each where it runs it.
+        deferred: The steps if there are so many that the host packs each one only when it runs it; else None.
         first_decoded: The first step whose variables are decoded; the messages that it and later steps read stay.
     """
 
@@ -99,8 +99,8 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
         parameter: Another parameter than the plan's forbidden value.
 
     Raises:
-        InternalError: The plan has moment matching or weights, and also sparse steps, slices, tiles or decoding, which
-            do not support them; or it is packed for a semiring without moment matching.
+        InternalError: The plan combines moment matching or weights with sparse steps, slices, tiles or decoding, which
+            do not support them; or the semiring does not support moment matching.
     """
     _check_minibuckets(plan, semiring or plan.semiring)
     steps = Steps.packed(plan.steps if plan.sparse is None else ())
@@ -139,7 +139,7 @@ def _work_once(plan: Plan) -> int:
 
 
 def _check_minibuckets(plan: Plan, semiring: str) -> None:
-    # Asked first, because a search through millions of steps takes as long as running some.
+    # These flags are checked first, because reading millions of steps takes time.
     is_plain = plan.minibuckets is None and not SEMIRINGS[plan.semiring].is_weighted
     if is_plain or Steps.packed(plan.steps).is_plain:
         return

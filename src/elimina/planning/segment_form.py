@@ -18,7 +18,8 @@ class Segments(Form):
         unsegmented: The plan with all messages, which is too large.
         dtype: Override of the dtype of each run's tables.
         limits: Bytes that may be used on the host, if a GPU runs the plan.
-        is_streamed: True if tables lie in the host's memory and pass through a GPU in tiles, where a run's do not fit.
+        is_streamed: True if a run's tables lie in the host's memory and pass through the GPU in tiles if they do not
+            fit there.
         is_resident: False if tables may lie in the host's memory.
         is_replanned: True, because each run has a plan of its own.
     """

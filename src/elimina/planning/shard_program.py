@@ -79,7 +79,7 @@ class Phase(NamedTuple):
         copies: Copies before these steps; they begin when all GPUs have ended the phase before.
         first: Number of the first step.
         end: Number of the step after the last one.
-        joined: True if the last step is divided and scaled by the next ones: its parts' output ranges are joined.
+        joined: True if later steps scale the last step's output, which is divided: the GPUs then combine their ranges.
     """
 
     copies: tuple[Exchange, ...]

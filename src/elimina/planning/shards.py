@@ -1,7 +1,7 @@
 """Choice of the division of one plan among GPUs that can read each other's memory.
 
-All GPUs run the same steps over fewer values of a few variables. Where a step needs other parts of a message than its
-GPU has, they are copied from the GPUs that have them.
+All GPUs run the same steps, each for other values of a few variables. If a step reads parts of a message that its GPU
+lacks, these are copied from the GPUs that have them.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _VARIABLES = 4
 """Largest number of variables that divide a table: enough for 16 GPUs with two values each."""
 
 _DIVISIONS = 12
-"""Number of compared divisions of a table: by the variables eliminated last, because these stay longest."""
+"""Number of divisions of a table that are compared, by the variables eliminated last, because these stay longest."""
 
 _ROW_CELLS, _LONG_ROW_CELLS = 64, 1024
 _VECTOR_BYTES, _LINE_BYTES, _TABLE_BYTES = 16, 64, 256
-"""Least cells of rows that are padded to whole vectors, and to lines; bytes of these, and of the alignment of tables.
-All are as in ``core/plan``."""
+"""Least number of cells of a row that is padded to whole vectors, and to whole cache lines; bytes of a vector, of a
+line, and of the alignment of tables. All are equal to those of ``core/plan``."""
 
 _SIZES = 6
-"""Significant bits of a table's number of elements: it is rounded up by 3 % at most."""
+"""Significant bits of a table's number of elements after rounding, which adds 3 % at most."""
 
 _LARGE_OUTPUT_SHARE = 0.125
-"""Share of a GPU's memory above which outputs are divided even at a loss of time."""
+"""An output that takes more than this share of a GPU's memory is divided even if that takes longer."""
 
 
 def make_shards(plan: Plan, machine: Machine, gpus: int, memory: int) -> Plan | None:
@@ -181,7 +181,7 @@ def _restricted(division: Division, step: Step, operand: Operand) -> Division:
 
 
 def _gpu_step(step: Step, division: Division) -> Step:
-    """Return each GPU's part of a step, with its tables in their places of the whole plan."""
+    """Return each GPU's part of a step, with the offsets and strides of the whole plan."""
     sizes = lengths_of(step.axes, step.sizes, division)
     operands = (
         operand._replace(
@@ -365,7 +365,7 @@ class _Memory:
         self._now = 0
 
     def go_on(self) -> None:
-        """Begin the next moment: tables that are made from now on may reuse the memory of tables released before."""
+        """Advance the time: tables allocated from now on may reuse the memory of tables released before."""
         self._now += 1
 
     def allocate(self, span: int) -> int:
@@ -377,7 +377,7 @@ class _Memory:
         return number if self._offsets is None else self._offsets[number]
 
     def give_back(self, start: int) -> None:
-        """Release a table at the end of this moment."""
+        """Release a table when the time next advances."""
         if self._offsets is None:
             self._last[start] = self._now
 
@@ -386,7 +386,7 @@ class _Memory:
         firsts, lasts, ends = np.array(self._first), np.array(self._last), np.zeros(len(self._spans), dtype=np.int64)
         starts = np.zeros_like(ends)
         base = height = _round_up(height, unit)
-        # Sizes are rounded up, so that tables of about one size can follow each other in one place.
+        # Sizes are rounded up, so that a table can reuse the place of one of almost the same size.
         spans = [_round_up(span, max(unit, 1 << max(0, span.bit_length() - _SIZES))) for span in self._spans]
         for number in sorted(range(len(ends)), key=lambda table: (-spans[table], self._first[table])):
             neighbours = np.flatnonzero((firsts <= lasts[number]) & (lasts >= firsts[number]) & (ends > 0))

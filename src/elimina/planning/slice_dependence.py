@@ -61,7 +61,7 @@ class Reach:
 def order_slices(
     masks: Sequence[int], work: Sequence[float], sizes: Sequence[float], variables: Sequence[int]
 ) -> tuple[int, ...]:
-    """Order the fixed variables so that few steps run again when the last variables change, which change most often.
+    """Order the variables of slices: few steps should depend on the last ones, whose values change most often.
 
     Args:
         masks: Variables that each step depends on, as bits by their position in ``variables``.

@@ -10,7 +10,7 @@ from elimina.option_names import option
 from elimina.planning.plan import Form, Plan
 
 _MAX_NAMES = 5
-"""Largest number of variables in an error."""
+"""Largest number of variables that an error lists."""
 
 
 class Slicing(Form):
@@ -20,7 +20,7 @@ class Slicing(Form):
         variables: Variables conditioned on; the one that changes least often comes first.
         names: Names of these variables.
         sizes: Number of values of each of these variables.
-        levels: Number of variables (the first ones) for whose values each step runs again.
+        levels: For each step, the number of leading ``variables`` whose changes make it run again.
         unsliced: The plan without slices, which does not fit.
         is_allowed: True if the options allow this number of slices and this time.
     """

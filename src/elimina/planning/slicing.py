@@ -25,8 +25,8 @@ MAX_SLICED_SECONDS = 3600.0
 
 MAX_SLICE_COUNT = 1 << 40
 MAX_SLICER_SECONDS = 1e9
-"""Largest number of slices, and largest estimated seconds without slices, for which variables are chosen: slices save
-memory, but no work."""
+"""Limits of the choice of variables: largest number of slices, and largest estimated seconds of the plan without slices
+(slices save memory, but no work)."""
 
 _ROUNDS = 20
 """Largest number of plans made in search of one that fits."""
@@ -35,15 +35,14 @@ _SHRINK = 0.99
 """Next target as a share of the present bytes, if more slices are needed."""
 
 _SPARED = 4
-"""Number of the first conditioning variables that are checked in the end: the later ones may suffice without them."""
+"""Number of the first chosen variables that are finally tried without: the later ones may suffice."""
 
 _OVERHEAD = 0.02
-"""Cost of a value of a conditioned variable, as a share of the work: it decides between variables that add no work."""
+"""Cost of each value of a variable conditioned on, as a share of the work: it ranks variables that add no work."""
 
 _CANDIDATE_VARIABLES = 8
 _PAIRS = 20000
-"""Largest number of variables that are tried before one is fixed, and limit of this number times the length of all
-messages' scopes."""
+"""Largest number of candidate variables, and largest product of this number and the length of all messages' scopes."""
 
 _TABLE_BYTES = 16
 """Size of the smallest table in an arena."""
@@ -54,7 +53,7 @@ _MAX_LOG = 600.0
 
 
 def make_sliced_plan(elimination: Elimination, unsliced: Plan) -> Plan | None:
-    """Plan with as many variables fixed as it takes to fit; None if no such plan is found, or it would take too long.
+    """Condition on variables until the plan fits; return None if no such plan is found, or if it would take too long.
 
     Args:
         elimination: Elimination of the task ``mpe``, ``pr`` or ``count``.
@@ -80,7 +79,7 @@ def make_sliced_plan(elimination: Elimination, unsliced: Plan) -> Plan | None:
         target = slicer.cut.bytes * min(memory / plan.peak_bytes, 0.999)
     else:
         return None
-    # Early choices may be superfluous after later ones, so each is left out if the plan still fits.
+    # Later choices may make an early one superfluous: it is dropped if the plan fits without it.
     for v in slicer.cut.fixed[:-1][:_SPARED]:
         fewer = plan_without([u for u in plan.form.variables if u != v])
         if fewer.peak_bytes <= memory and fewer.seconds <= plan.seconds:
@@ -172,8 +171,8 @@ class Cut:
     Attributes:
         fixed: Variables that are fixed.
         bytes: Estimated bytes of a slice.
-        pressure: Quantity to reduce: the bytes, or, where messages make room for others, a norm of the memory at each
-            bucket's elimination, since lowering one of many high points helps, too.
+        pressure: Quantity to reduce: the bytes or, if messages are released once they are read, a norm of the memory
+            in use at each bucket's elimination. (The peak alone would not reward lowering one of several peaks.)
         work: Combinations over all slices.
     """
 
@@ -250,8 +249,8 @@ class Slicer:
     """A greedy choice of variables for conditioning, by memory saved per additional work.
 
     Slicing a contraction tree greedily is due to Chen et al. (2018, "Classical simulation of intermediate-size quantum
-    circuits") and Gray and Kourtis (2021, "Hyper-optimized tensor network contraction"). Here a variable leaves the
-    buckets' scopes; buckets above its own, which depend on it without having it, run once for each of its values.
+    circuits") and Gray and Kourtis (2021, "Hyper-optimized tensor network contraction"). Here a fixed variable leaves
+    all scopes. The buckets on the path from its own to the root still depend on it, so they run for each of its values.
 
     Args:
         problem: Problem to slice.
@@ -288,7 +287,7 @@ class Slicer:
             self.cut = cuts[int(self.score(self.cut, last, *costs).argmin())]
 
     def score(self, cut: Cut, variables: NDArray[np.int64], sizes: Floats, work: Floats) -> Floats:
-        """Return the work of conditioning on a variable for the memory it saves, as logarithms; less is better.
+        """Return the additional work of conditioning on each variable, relative to the memory saved; less is better.
 
         Args:
             cut: Variables conditioned on already.

@@ -12,13 +12,13 @@ class SolveMethod(NamedTuple):
     """Properties of a method, for code that treats methods differently.
 
     Attributes:
-        is_open: True if the schedule chooses between the methods.
-        is_for_all_tasks: True if it takes each task; otherwise only those whose ``tasks.Description.methods`` name it.
-        may_eliminate: True if the run of an exact plan may answer.
-        may_bound: True if mini-buckets may stand for an answer that does not fit.
-        bounds: True if mini-buckets alone answer.
+        is_open: True if the schedule chooses between several methods.
+        is_for_all_tasks: True if it solves each task; otherwise only those whose ``tasks.Description.methods`` name it.
+        may_eliminate: True if an exact plan may give the answer.
+        may_bound: True if mini-buckets may give bounds where an exact plan does not fit.
+        bounds: True if only mini-buckets give the answer.
         partitions_query: True if mini-buckets are made for the maximisation of ``mmap``.
-        seeks_optimum: True if it answers optima alone, and needs no plan.
+        seeks_optimum: True if it only solves optimisation tasks, and needs no plan.
         searches: True if it is branch and bound.
         filters: True if it drops tuples that can be part of no better solution.
         runs_on_clusters: True if workers of a cluster share it.

@@ -35,7 +35,7 @@ from elimina.problem.tasks import described, tasks_that
 from elimina.problem.unpacked import rows_of
 
 _DENSE_SHARE = 0.5
-"""Share of allowed cells above which tuples do not pay: a tuple stores its key, too, and is found by searching."""
+"""Share of allowed cells above which sparse tables do not pay: tuples also store a key, and are found by searching."""
 
 _MAX_READ_CELLS = 1 << 22
 """Largest number of cells of a factor whose joint support is counted."""
@@ -54,7 +54,8 @@ class Density(NamedTuple):
 
     Attributes:
         share: Share of its cells that are feasible.
-        kept: Share of the assignments of all variables but the one eliminated next that leave it a feasible value.
+        kept: Density after the next elimination: share of the assignments of the other variables for which the
+            eliminated variable has a feasible value.
     """
 
     share: float
@@ -69,7 +70,7 @@ class Density(NamedTuple):
 def densities(
     problem: Problem, factors: Sequence[FactorLayout], sliced: Sequence[int] = (), tuples: Sequence[int | None] = ()
 ) -> list[Density]:
-    """Return the density of each factor, for the first variable of its scope.
+    """Return the density of each factor, whose first variable is eliminated next.
 
     The densities of large and listed factors are estimated from those of their members.
 
@@ -113,9 +114,9 @@ def _density(table: Table, problem: Problem) -> float:
 
 
 def joined_sizes(step: Step) -> tuple[int, ...]:
-    """Return the sizes of the output's axes that at least one table has: the axes of its tuples.
+    """Return the sizes of the axes of the output's tuples: those that at least one table has.
 
-    The output has other axes if a dense step after it needs a matrix: its cells are the same along these.
+    If a later dense step needs a matrix, the output has further axes, along which its cells are equal.
     """
     axes = zip(step.sizes, *(operand.strides for operand in step.operands), strict=True)
     return tuple(size for size, *strides in axes if any(strides))
@@ -129,9 +130,10 @@ def log_cells(step: Step) -> float:
 def predicted_shares(domain: int, tables: Sequence[Density]) -> tuple[float, float]:
     """Return the logarithms of two shares: of a step's allowed combinations, and of its output's allowed cells.
 
-    The second is exact for one table among full ones. Else it lies halfway between two guesses. The first guess treats
-    all cells as independent; it is too low if tables make variables functions of others. In the second, the table that
-    allows the fewest values of the eliminated variable selects these, and the other tables allow each with their share.
+    The second is exact if all tables but one are full. Otherwise, it lies halfway between two guesses. The first treats
+    all cells as independent, which is too low if a table makes one variable a function of others. The second takes
+    only the values of the eliminated variable that the most restrictive table allows; the other tables allow each of
+    them independently.
     """
     logs = [math.log(table.share) if table.share > 0 else -math.inf for table in tables]
     joint = sum(logs)
@@ -166,7 +168,7 @@ def tuples_cannot_pay(plan: Plan, problem: Problem, machine: Machine) -> bool:
         return False
     cells = float(plan.largest_table)
     moved, work = (MAX_OPERANDS + 1) * cells * plan.itemsize, cells * max(problem.model.sizes, default=1)
-    # Threads may make a step of more combinations shorter, so the largest step without threads is compared, too.
+    # Larger steps are divided among threads, so the largest step on one thread may be the longest one.
     longest = max(machine.step_seconds(moved, some, MAX_OPERANDS) for some in (work, min(work, 0.99 * machine.shared)))
     return longest < machine.rows_step
 
@@ -174,12 +176,12 @@ def tuples_cannot_pay(plan: Plan, problem: Problem, machine: Machine) -> bool:
 def make_sparse_plan(
     plan: Plan, problem: Problem, machine: Machine, whole: bool = False, times: float = 1.0, listed: bool = True
 ) -> Plan | None:
-    """Plan steps on sparse tables if they are expected to take less time, or if only they fit; None: all stay dense.
+    """Plan steps on sparse tables if they are expected to be faster, or if only they fit; None: all stay dense.
 
     Unless ``whole`` is set, a returned plan fits.
 
-    The expected tuples of a message assume independent tables; a run plans again when it counts more. A factor is
-    listed if all steps that read it work on sparse tables.
+    The expected numbers of tuples assume independent tables; a run that counts more tuples makes a new plan. A factor
+    is listed if all steps that read it work on sparse tables.
 
     Args:
         plan: Dense plan.
@@ -229,7 +231,10 @@ def _with_forms(
     times: float,
     only_fitting: bool = False,
 ) -> Plan | None:
-    """Return the plan with each step's fastest form (all sparse if ``whole``); None if it must fit, but does not."""
+    """Return the plan with each step's fastest form, or all sparse if ``whole`` is set.
+
+    The result is None if ``only_fitting`` is set and the plan does not fit.
+    """
     chooser = _Chooser(dense, machine, factor_densities, times)
     forms = []
     for step, runs in zip(dense.steps, dense.runs, strict=True):

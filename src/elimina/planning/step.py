@@ -61,7 +61,9 @@ class Operand(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One fused aggregation and elimination; or a join, or a moment matching of mini-buckets, with ``domain`` 1.
+    """A step that combines tables and eliminates variables at once.
+
+    A step that only joins tables, or matches the moments of mini-buckets, has ``domain`` 1.
 
     The output's axes come in the order slow, middle, fast (see ``include/elimina/program.hpp``); operands in the order
     lhs, rhs, streamed. The operands of a moment-matching step are the marginals of all mini-buckets.
@@ -75,7 +77,7 @@ class Step(NamedTuple):
         outer: Number of slow axes.
         mid: Number of middle axes.
         operands: Tables that the step reads.
-        tables_a: Number of tables without a fast axis (lhs); of a moment-matching step, the number of its mini-bucket.
+        tables_a: Number of tables without a fast axis (lhs). In a moment-matching step: index of its mini-bucket.
         tables_b: Number of the next tables, which have no middle axis (rhs).
         out_offset: Start of the output in the arena, in elements.
         out_span: Elements that the output takes there, padding included.

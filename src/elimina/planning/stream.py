@@ -28,19 +28,21 @@ from elimina.planning.record import (
 from elimina.planning.step import Step
 
 UNIT_BYTES = 64
-"""Alignment of the rows of a part, unless the layout of its table decides."""
+"""Alignment of the rows of a copied part of a table, where the table's layout leaves it open."""
 
 
 class Window(NamedTuple):
-    """Memory of the device that holds the current parts of a table, each in a slot.
+    """Memory of the device for the parts of a table that tiles read or write.
+
+    The memory is divided into slots. Each slot holds one part of the table, and later parts reuse it.
 
     Attributes:
         start: Start of the first slot on the device, or of the whole table, in elements.
-        slots: Number of slots; 0: the whole table stays on the device until its last reader has run.
-        span: Elements of a part, and the distance between two slots.
+        slots: Number of slots; 0: the whole table stays on the device until the last step that reads it has run.
+        span: Elements of a slot.
         strides: Elements between two values of each axis of the step's output.
         domain_stride: Elements between two values of the eliminated variable.
-        whole: True if the only part is the whole table, copied for the first tile.
+        whole: True if the only slot holds the whole table, which is copied for the first tile.
     """
 
     start: int
@@ -58,7 +60,7 @@ class StreamedStep(NamedTuple):
         step: Number of the step in the plan.
         lengths: Lengths of a tile along each axis of the output.
         loops: Axes with several tiles, the slowest first.
-        windows: Windows of the operands, and last that of the output.
+        windows: Device memory of the operands, and last that of the output.
         download: True if the output is wanted on the host.
         after: Steps whose outputs were in the place of this output.
     """
@@ -80,8 +82,8 @@ class Stream(NamedTuple):
         up: Elements that are copied to the device.
         down: Elements that are copied back.
         seconds: Estimated time of the copies.
-        upload_span: Elements of the slots that a tile fills at most.
-        download_span: Elements of the slot that a tile writes at most.
+        upload_span: Largest number of elements that are uploaded for one tile.
+        download_span: Largest number of elements that one tile downloads.
     """
 
     steps: tuple[StreamedStep, ...]
@@ -215,10 +217,10 @@ class BoxShape(NamedTuple):
 
 
 def shape_of(record: StepTables, table: StreamedTable, lengths: Sequence[int], itemsize: int) -> BoxShape:
-    """Return the layout on the device of the box of a tile.
+    """Return the layout on the device of the box of cells that a tile reads or writes.
 
-    Axes that the box has in full lie as in the arena, padding included; slower axes follow closely. The output's fast
-    axes stay contiguous, because kernels rely on it.
+    Axes that the box covers completely keep their strides in the arena, padding included; slower axes are packed. The
+    output's fast axes stay contiguous, because kernels rely on it.
 
     Args:
         record: Record of the step.
@@ -335,8 +337,8 @@ class _Operand:
 
     Args:
         table: Table of the operand.
-        window: Window of the device on it.
-        before: The last tile of earlier steps, which had the slots' memory.
+        window: Device memory of its parts.
+        before: The last tile of earlier steps, which used the same memory.
     """
 
     def __init__(self, table: StreamedTable, window: Window, before: int) -> None:

@@ -23,19 +23,19 @@ from elimina.planning.stream import (
 )
 
 HOST_WORK = 1 << 17
-"""Number of combinations up to which the host does a step, next to its tables."""
+"""Combinations of the largest step that the host runs itself, because its tables already lie there."""
 SLOTS = 3
-"""Parts of a table on the device: one is copied, one is computed on, one leaves."""
+"""Parts of a table on the device: one is uploaded while another is computed on and a third is downloaded."""
 
 _STAGING_BYTES = 1 << 30
-"""Bytes on the device for parts in transit, at most; they take no more than half of it."""
+"""Largest number of bytes of the device for parts in transit, which also take at most half of its memory."""
 
 _ACCEPTED_SECONDS_FACTOR = 1.2
-"""Time of a tile, relative to the least possible one, with which the search for a better tile ends."""
+"""The search for a tile ends once the best one takes at most this multiple of the least possible time."""
 
 _WHOLE_TABLE_SHARE = 1 / 32
-"""Share of the room for parts up to which a table is copied as a whole: parts of it would hold up those of larger
-tables."""
+"""A table that takes at most this share of the room for parts is copied whole: copies of its parts would delay those
+of larger tables."""
 
 _UNIT = 256
 """Bytes to which tables on the device are aligned."""
@@ -91,7 +91,7 @@ def plan_stream(
         if not stays:
             wanted.add(number)
         record = StepTables.of(step)
-        # Choices are kept, because many steps have one shape, such as all rows of a grid.
+        # Choices are cached, because many steps have the same shape, such as those of all rows of a grid.
         tables = tuple((table.domain_stride, table.strides, table.source in here) for table in record.tables)
         key = record.domain, record.sizes, record.lo, tables, stays
         if key not in choices:
@@ -149,7 +149,7 @@ class _MessageArea:
             span: Elements that the output takes.
             last: The last step of the device that reads it.
             locked: Outputs that have to stay.
-            wanted: Outputs that are copied to the host; those that give way are added.
+            wanted: Outputs that are copied to the host; the released ones are added.
         """
         span = -(-span // self._unit) * self._unit
         if span > self.cells:
@@ -166,7 +166,7 @@ class _MessageArea:
         return True
 
     def before(self, step: int) -> tuple[int, ...]:
-        """Return the steps whose outputs were in the place of a step's output before."""
+        """Return the earlier steps whose outputs overlap the place of a step's output."""
         start, end = self.starts[step], self.starts[step] + self._spans[step]
         return tuple(sorted({message for message, first, last in self._gone if first < end and start < last}))
 
@@ -192,7 +192,7 @@ class _MessageArea:
 
 
 def _choose(record: StepTables, here: Collection[int], stays: bool, itemsize: int, room: int) -> _Tiling | None:
-    """Return the fastest tiling, by estimate, whose parts fit into the room; None if none fits."""
+    """Return the fastest tile, by estimate, and the order of the tiles; None if no tile's parts fit the room."""
     best: _Tiling | None = None
     whole = _whole_shapes(record, itemsize)
     tables_of_lengths: dict[tuple[int, ...], list[_TiledTable]] = {}  # priorities share most tiles
@@ -229,7 +229,7 @@ def _least(record: StepTables, here: Collection[int], itemsize: int) -> float:
 
 
 def _priorities(record: StepTables) -> Iterator[tuple[int, ...]]:
-    """Yield orders in which axes are cut: the slowest ones first; then one or two other axes before these."""
+    """Yield orders in which axes are cut: from the slowest to the fastest, and then with one or two others first."""
     strides = record.tables[-1].strides
     natural = sorted((a for a, n in enumerate(record.sizes) if n > 1), key=lambda a: -strides[a])
     yield tuple(natural)
@@ -293,7 +293,10 @@ def _tiled_tables(
     room: int,
     shapes: Sequence[BoxShape],
 ) -> list[_TiledTable]:
-    """Return all tables of a step, the output last; ``room``: elements for parts; ``shapes``: of whole tables."""
+    """Return all tables of a step, the output last.
+
+    ``room``: elements for parts; ``shapes``: layouts of the tables if no tile cuts them.
+    """
     unit = _UNIT // itemsize
     tables = []
     for number, (table, shape) in enumerate(zip(record.tables, shapes, strict=True)):
@@ -354,14 +357,14 @@ def _windows(
 
 UPLOAD_STAGES = 4
 DOWNLOAD_STAGES = 3
-"""Parts of pinned memory between a file and a device."""
+"""Numbers of buffers in pinned memory between a file and a device: for uploads, and for downloads."""
 
 RECORDS = 16
-"""Packed tiles on the device at a time."""
+"""Number of packed tiles that the device holds at a time."""
 RECORD_BYTES = 1 << 14
 """Bytes of the longest packed tile."""
 MARGIN = 256
-"""Bytes before the tables and behind them, since kernels read whole vectors."""
+"""Unused bytes before and behind the tables: kernels read whole vectors, which may reach beyond a table."""
 
 
 def fixed_bytes(steps: int) -> int:

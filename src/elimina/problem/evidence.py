@@ -197,7 +197,7 @@ def _purpose(task: Task) -> Purpose:
 
 
 def _defining_tables(model: Model, rewritten: Model) -> dict[int, list[Table]]:
-    """Return, for each auxiliary variable of ``observe``, the listed tables in which it comes last."""
+    """Return, for each auxiliary variable of ``observe``, the listed tables whose last variable it is."""
     tables: dict[int, list[Table]] = {v: [] for v in range(len(model.variables), len(rewritten.variables))}
     for table in rewritten.factors if tables else ():
         if table.rows is not None and table.scope[-1] in tables:

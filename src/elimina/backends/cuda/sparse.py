@@ -190,7 +190,7 @@ class CudaSparseDevice:
         rhs_runs: tuple[Any, Any],
         group: NDArray[np.uint64],
     ) -> tuple[Any, Any]:
-        """Return, for each run of the left table, the first run of its group in the other table, and their number."""
+        """Return, for each run of the left table, the first matching run of the right one, and how many match."""
         rows = len(lhs.values)
         first, counts = (self._cupy.empty(rows, dtype=np.int64) for _ in range(2))
         sides = lhs.keys, *lhs_runs, rows, rhs_keys, *rhs_runs, len(rhs_keys)
