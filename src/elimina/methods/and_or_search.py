@@ -317,7 +317,7 @@ class _AlternatingSearch(SearchState):
 
     @property
     def closeness(self) -> float:
-        """Gap of the best bound, relative to that of soft local consistency; at least ``MIN_TURN_SHARE``; 1: unknown."""
+        """Gap of the best bound, relative to that of soft local consistency, from ``MIN_TURN_SHARE`` on; 1: unknown."""
         search = self.paused.consistency
         if search is None or self.score is None or self.bound is None:
             return 1.0

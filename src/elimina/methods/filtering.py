@@ -5,10 +5,9 @@ filtering", IJCAI 2005; I. Brito, P. Meseguer, "Improving DPOP with function fil
 a bucket whose cost and a lower bound on the rest of the problem exceed an upper bound. The bounds are described in
 ``docs/decisions/0015-filtering.md``.
 
-The core filters on the CPU. The engine's steps on tuples filter on any device: costs are shifted, a first solution is
-found by greedy decoding of small mini-buckets and local search, and then one plan on tuples looks for a better one.
-Assignments that are not better are forbidden, and tuples are dropped by the bounds of ``planning.sparse`` as they are
-made.
+There are two implementations. The core filters on the CPU. The engine filters with sparse steps, on any device: it
+shifts costs, finds a first solution by greedy decoding of small mini-buckets and local search, and then runs one sparse
+plan that forbids all assignments that are not better. Each step drops new tuples by the bounds of ``planning.sparse``.
 """
 
 from __future__ import annotations
@@ -50,22 +49,22 @@ from elimina.running.planned_problem import PlannedProblem
 from elimina.running.sparse_plans import SLICE_REFINEMENT_FACTOR, sparse_plan_in_fine_slices
 
 MAX_FILTERED_COST = 2**38
-"""Limit of sums of costs, so that thousandths of them fit the core's type."""
+"""Limit of sums of costs, so that the core's integers can also hold thousandths of a cost."""
 
 MAX_FILTERED_CELLS = 2**26
-"""Largest number of cells of all tables, stored as dense ones with sizes rounded up to powers of two."""
+"""Largest number of cells of all tables, with domain sizes rounded up to powers of two, as the core stores them."""
 
 _TUPLE_BYTES = 64
-"""Bytes of a new tuple: key, cost and bound, in arrays that grow by doubling, and memory for sorting."""
+"""Bytes of a new tuple: its key, cost and bound in arrays that grow by doubling, and memory for sorting."""
 
 _MIN_TUPLES = 1 << 12
 
 _COPIES, _TABLE_BYTES, _CELL_BYTES = 10, 380, 8
-"""Copies of the tables at the same time (slices that are open, shrunk and divided), and bytes of a table's objects and
-of a cell in each: 46 MiB in all of 509_VAC of SPOT5, 8,630 tables of 23 cells."""
+"""Largest number of copies of the tables in memory (of slices that are open, shrunk or divided), and bytes of a table
+and of a cell in each copy. On 509_VAC of SPOT5 (8,630 tables of 23 cells), this makes 46 MiB."""
 
 _MIN_COPY_BYTES = 1 << 23
-"""Bytes of copies that are always allowed."""
+"""Bytes that copies of the tables may always take, whatever the memory limit."""
 
 
 def reason_unsupported(problem: Problem) -> str | None:
@@ -98,7 +97,7 @@ def _cells(problem: Problem) -> int:
 def filtered_optimum(
     problem: Problem, limits: SearchLimits, memory: int, seed: int = 0, listener: Listener | None = None
 ) -> Result:
-    """Find the optimum and an assignment, or bounds on it if time ends first.
+    """Find an optimal assignment, or bounds on the optimum if the time ends first.
 
     Args:
         problem: Problem of the task ``mpe``.
@@ -189,7 +188,7 @@ class FilteredSolutions(NamedTuple):
 def filtered_solutions(
     problem: Problem, k: int, limits: SearchLimits, memory: int, seed: int, start: Sequence[int] | None
 ) -> FilteredSolutions:
-    """Find the best assignments by eliminations that drop the tuples of all worse ones.
+    """Find the best assignments by eliminations that drop the tuples of all other assignments.
 
     Args:
         problem: Problem of the task ``mpe`` with free variables, and with all values of all variables.
@@ -246,7 +245,7 @@ def _check(problem: Problem, limits: SearchLimits, memory: int) -> None:
 
 
 def _upper(problem: Problem, units: CoreUnits, total: int | float | None) -> int:
-    """Return the least distance that is refused: beyond the model's upper bound, worse than ``total``, or too large."""
+    """Return the least cost (as a distance) to reject, by the model's upper bound, the core's limit and ``total``."""
     limits = [MAX_FILTERED_COST + 1]
     if problem.model.upper_bound is not None:
         limits.append(math.ceil(units.sign * problem.model.upper_bound - units.offset))
@@ -278,11 +277,11 @@ _SHIFT_SECONDS, _ORDER_SECONDS = 1.0, 0.5
 
 
 class FilterBounds(NamedTuple):
-    """Bounds and assignment before tuples are made.
+    """Bounds and best assignment before the filtered run.
 
     Attributes:
         result: Bounds, and the best solution so far.
-        upper_bound: A total that some assignment is known to reach; None if there is none.
+        upper_bound: Total of a known solution; None if none is known.
         original: The problem, and the one with its costs shifted.
         order: Elimination order.
     """
@@ -307,7 +306,7 @@ class FilterBounds(NamedTuple):
 
     @property
     def rungs(self) -> list[int | None]:
-        """Limits on the total, in turn: the bound, which leaves few tuples and often is the optimum; then ``worst``."""
+        """Limits on the total, tried in turn: the bound (often the optimum, with few tuples), and then ``worst``."""
         bound = optimistic_bound(self.result, self.sign)
         if bound is None or (self.worst is not None and self.sign * bound >= self.sign * self.worst):
             return [self.worst]
@@ -388,7 +387,7 @@ def optimum_on_rows(
 def _improve(
     bounds: FilterBounds, backend: Backend, options: Options, deadline: float | None, clock: dict[str, float]
 ) -> Result:
-    """Search for a better solution; in ever finer slices, if the tuples exceed the memory."""
+    """Search for a better solution; if the tuples exceed the memory, repeat the search in smaller slices."""
     refinements = 0
     while True:
         planned = filtered_plan(bounds, backend, options, refinements)
@@ -425,7 +424,7 @@ def _with_figures(result: Result) -> Result:
 
 
 def _first_bounds(problem: Problem, options: Options, limits: SearchLimits, listener: Listener | None) -> FilterBounds:
-    """Shift costs, and follow small mini-buckets to a solution."""
+    """Shift costs, and decode a first solution from small mini-buckets."""
     on_host = options._replace(device="cpu", ibound=None)
     if options.needs_gpu:
         on_host = on_host._replace(memory=None)
@@ -458,17 +457,17 @@ def filtered_plan(
     # Factors are not listed, because bounds are computed from their cells.
     plan = make_sparse_plan(dense, problem, machine, whole=True, listed=False)
     if plan is not None and refinements:
-        # Sizes from independent tables do not predict the filtered sizes, but show how slices divide them.
+        # Sizes under independence are too large for filtered tables, but show by how much slices reduce them.
         room = plan.peak_bytes // SLICE_REFINEMENT_FACTOR**refinements
         plan = sparse_plan_in_fine_slices(machine, problem, options, plan, room)
     if plan is None or plan.sparse is None:
         return PlannedProblem(problem, dense, backend, {"plan": time.perf_counter() - started})
     bounds = outside(plan, problem.model.sizes)
     factor_bytes = plan.factor_cells * plan.itemsize
-    # The number of rows that pass the bounds is known only after the run, so none are planned for.
+    # The number of tuples that pass the bounds is only known after the run, so the plan reserves no memory for them.
     size = factor_bytes + bounds.arena_cells * plan.itemsize
     sparse = plan.sparse._replace(outside=bounds)
-    # The costs of other tables in a slice decide which rows a step keeps, so the next slice needs all rows again.
+    # The bounds depend on all tables of a slice, so a step drops other tuples in the next slice and has to run again.
     form = plan.form.with_levels([len(plan.form.variables)] * len(plan.steps))
     plan = plan._replace(sparse=sparse, form=form, bytes=machine.tiers(size, factor_bytes, plan.planning_bytes))
     return PlannedProblem(problem, plan, backend, {"plan": time.perf_counter() - started})

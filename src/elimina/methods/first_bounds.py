@@ -1,4 +1,4 @@
-"""First bounds of an optimum, in very little time: mini-buckets of one table each, and a greedy descent."""
+"""First bounds on an optimum, in very little time: from the best value of each table, and from a greedy descent."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from elimina.running.bounded_results import bounds_meet, result_between, sum_bet
 from elimina.running.combination import NO_PLAN, bounds_beyond
 
 _MAX_CELLS = 1 << 20
-"""Largest number of cells of a table for improving the first assignment."""
+"""Largest table, in cells, with which the first assignment is improved."""
 
 _MAX_LISTED_CELLS = 1 << 16
-"""Largest number of cells of a listed table for improving the first assignment: it has to be written out."""
+"""The same limit for a listed table; it is smaller, because all cells have to be written out."""
 
 _COPY_BYTES = 8
 """Bytes of a copied cell."""
@@ -35,7 +35,7 @@ _MAX_DESCENT_CELLS = 30_000_000
 """Largest number of cells visited by the local search for the first assignment: about 0.1 s."""
 
 ROUNDING_SLACK = 1e-12
-"""Rounding of sums of floats, relative to the sum of their sizes."""
+"""Largest rounding error of a sum of floats, relative to the sum of their absolute values."""
 
 
 def first_bounds(
@@ -47,10 +47,10 @@ def first_bounds(
 
     Args:
         problem: A problem of the task ``mpe``, ``pr``, ``mmap``, ``count`` or ``bottleneck``.
-        seconds: Seconds for the assignment; where building it takes longer, it is the first state of each variable.
-        total: A total that the answer of ``mpe`` has to reach: ``infeasible`` if a bound excludes it. None: any will
-            do.
-        memory: Bytes that copies of tables may take; the assignment is improved on those alone.
+        seconds: Seconds for the assignment. If building it would take longer, each variable gets its first state.
+        total: Total that the answer of ``mpe`` has to reach; if a bound excludes it, the result is ``infeasible``.
+            None: there is no such limit.
+        memory: Bytes that copies of tables may take; only copied tables are used to improve the assignment.
     """
     result = _first_bounds(problem, seconds, memory)
     if total is None or result is None:
@@ -72,9 +72,9 @@ def bounds_before_preparation(
 ) -> Result | None:
     """Bound an answer by the best value of each table of the unprepared model; return None if there are no bounds.
 
-    The bounds are for a call that ends at its start.
+    They are the answer of a call whose time is over before the model is prepared.
 
-    Tables are not restricted to the evidence: that takes longer, and their best values bound those of restricted ones.
+    Tables are not restricted to the evidence, which would take longer; their best values are bounds all the same.
 
     Args:
         model: Any model.
@@ -106,7 +106,7 @@ def bounds_before_preparation(
 
 
 def bounds_of_task(task: Task, result: Result) -> Result:
-    """Return bounds on an optimum as bounds for a task about optima; unchanged if the result is for that task."""
+    """Turn bounds on an optimum into a result of another task about optima; a result of that task is unchanged."""
     if result.task == task:
         return result
     if result.status == "infeasible" and described(task).counts_optima:
@@ -159,7 +159,7 @@ def result_of_assignment(problem: Problem, least: float, chosen: Sequence[int]) 
         chosen: A value for each variable.
     """
     model = problem.model
-    # Equal sizes are raised to powers, because a product of a million factors takes half a minute one by one.
+    # Powers of equal sizes are computed first, because a product of a million factors takes half a minute.
     number = math.prod(size**times for size, times in Counter(model.sizes[v] for v in problem.free).items())
     stats = {**NO_PLAN, "method": "first bounds", "seconds": {}}
     if problem.described.is_count:

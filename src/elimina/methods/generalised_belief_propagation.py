@@ -1,9 +1,9 @@
-"""Generalised belief propagation: ever larger regions of variables that agree on their intersections.
+"""Generalised belief propagation over larger and larger regions of variables, which agree on their intersections.
 
 Regions are those of the cluster variation method: the factors, loops of up to four variables, and unions of these, with
 all their intersections (Yedidia, Freeman and Weiss 2005, "Constructing free-energy approximations and generalized
-belief propagation algorithms"). Kikuchi's free energy is minimised by messages, and where these do not converge, by the
-double loop of Heskes, Albers and Kappen 2003, "Approximate inference and constrained optimization".
+belief propagation algorithms"). Kikuchi's free energy is minimised by message passing or, if this does not converge, by
+the double loop of Heskes, Albers and Kappen 2003, "Approximate inference and constrained optimization".
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from elimina.problem.preparation import Problem
 METHOD = "generalised belief propagation"
 
 TOLERANCE = 1e-6
-"""Difference of probabilities between regions that counts as none."""
+"""Regions agree if their probabilities differ by at most this number."""
 
 MAX_RESIDUAL = 0.2
-"""Difference of probabilities between regions above which there is no estimate yet."""
+"""No estimate is made while probabilities differ by more than this number between regions."""
 
 OUTER_CELL_BYTES, MESSAGE_CELL_BYTES = 8, 16
 """Bytes of a cell of an outer region and of a message."""
@@ -36,36 +36,36 @@ MEMBER_BYTES = 32
 """Bytes of a region graph for each variable in a region or an edge."""
 
 CLUSTER_CELLS = (1 << 9, 1 << 16)
-"""Largest numbers of cells of grown clusters, one for each graph."""
+"""Largest numbers of cells of clusters made by joining regions, one number for each graph."""
 
 ROUND_SWEEPS = 50
 """Sweeps between checks of the residual."""
 
 DAMPINGS, MIN_PROGRESS = (0.5, 0.5, 0.8), 0.5
-"""Dampings, and the share to which a round has to reduce the residual: otherwise, the next damping is taken, and after
-the last one, the double loop."""
+"""Damping factors, tried in turn: a round that leaves more than this share of the residual switches to the next one,
+and after the last one to the double loop."""
 
 INNER_SWEEPS, INNER_PRECISION = 4, 0.3
-"""Largest number of inner sweeps of the double loop; share of the outer change at which they end."""
+"""Largest number of inner sweeps of the double loop; they end when their change is this share of the outer change."""
 
 RUNG_TIME_SHARE, MAX_REST = 0.2, 1e-3
-"""Share of the remaining time after which the next graph begins, if the residual is at most the second number."""
+"""Share of the remaining time after which the next graph is begun, and largest residual with which it is."""
 
 TURN_TIME_SHARE = 0.05
 """Share of the remaining time after which other methods get a turn, even if messages have not converged."""
 
 MIN_CELL_GROWTH = 1.5
-"""Least growth of the regions with which a change of the marginals shows their error."""
+"""Regions have to grow by at least this factor for a change of the marginals to show their error."""
 
 IRREGULAR_SHARE = 0.5
-"""Share of the previous change that counts as error if messages have hardly converged: then regions of both sizes may
-be wrong in the same way."""
+"""Least error as a share of the previous change, if messages have hardly converged: regions of both sizes may then be
+wrong in the same way."""
 
 SIMILAR_ERROR = 0.05
-"""Least estimated error of marginals that are compared with those of similar regions."""
+"""Least estimated error of marginals that can only be compared with those of regions of a similar size."""
 
 MIN_CHANGE_RATIO = 0.05
-"""Least share of a change that counts as error."""
+"""Least estimated error, as a share of the change of the marginals."""
 
 UNKNOWN_ERROR = 0.5
 """Estimated error of the first graph's marginals, for which there are no others to compare with."""
@@ -161,7 +161,7 @@ def generalised_belief_propagation(problem: Problem, options: Options, limits: L
         starts, members = factors.scopes
         propagation = RegionPropagation(graph, starts, members.astype(np.int32), factors.values)
         if not propagation.filter_tuples(limits.seconds):
-            # Values have left the range of floats: this does not prove a sum of 0.
+            # Values have underflowed, which does not prove a sum of 0.
             return
         passes, cells = _Passes(propagation, limits, is_last), graph.outer_cells + graph.message_cells
         for _ in passes.run():
@@ -249,7 +249,7 @@ class _Passes:
         self.has_settled_early = False
 
     def run(self) -> Iterator[None]:
-        """Pass messages; yield after each turn of a share of the time, at the time limit, and at the end."""
+        """Pass messages; yield after each turn (``TURN_TIME_SHARE`` of the time), at the time limit and at the end."""
         propagation, limits = self._propagation, self._limits
         until = time.monotonic() + RUNG_TIME_SHARE * limits.seconds
         turn_end = time.monotonic() + TURN_TIME_SHARE * limits.seconds

@@ -57,7 +57,7 @@ class _GpuBounds:
         self._chosen: list[int] | None = None
 
     def add_constant(self, constant: float) -> None:
-        """Keep and report the constant of a pass, unless another one was reported just before."""
+        """Store and report the constant of a pass, unless another one was reported a moment ago."""
         now = time.monotonic()
         if now > self._report_time + _REPORT_SECONDS:
             self.add_bound(constant)
@@ -135,7 +135,7 @@ def bounds_on_gpu(
 def _shift_and_search(
     graph: JoinGraph, units: ClusterUnits, gpu: CudaDevice, until: float, bounds: _GpuBounds, room: int
 ) -> None:
-    """Bound an optimum by one graph of clusters, and search in its tables within ``room`` further bytes."""
+    """Bound an optimum by one graph of clusters, and run beam searches in its tables, with ``room`` further bytes."""
     began = time.monotonic()
     seconds = until - began
     # A beam search needs enough time to assign all variables.

@@ -1,8 +1,8 @@
-"""Forward and backward passes of hidden Markov models, in dense form.
+"""Forward and backward passes of hidden Markov models, as products with dense matrices.
 
-The joint states of the interface, the variables with children in the next slice, are the states of one Markov chain.
-All other variables have their parents in the interface, so the observations of a slice become one likelihood for each
-state.
+The interface consists of the variables with children in the next slice. Its joint states are the states of one Markov
+chain. All other variables have their parents in the interface, so the observations of a slice become one likelihood
+for each joint state.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ MAX_STATES = 4096
 """Largest number of joint states of an interface for steps as products with a dense matrix."""
 
 _MATRIX_COPIES = 6
-"""Number of matrices of transitions at a time: the array, its logarithms, and copies of the core."""
+"""Number of transition matrices in memory: the array, its logarithms, and the copies of the core."""
 
 _MAX_LOG_ERROR = 1e-8
-"""Largest difference between the two passes' log-probabilities; above it, small numbers were lost."""
+"""Largest difference between the log-probabilities of the forward and the backward pass; a larger one shows that small
+numbers were lost."""
 
 _MIN_PREDICTION = 1e-290
-"""Probability of a joint state given earlier slices, below which a quotient by it may be too large for a float."""
+"""Least predicted probability of a joint state by which numbers are divided; quotients by smaller ones may overflow."""
 
 
 class SegmentStates(NamedTuple):
@@ -88,7 +89,7 @@ class _Group(NamedTuple):
         return len(self.segments) > 1
 
     def starts_in(self, rows: slice) -> NDArray[np.int64]:
-        """Return the starts of the sequences in a segment, counted from the segment's start, and its length."""
+        """Return the start of each sequence within a segment, relative to the segment's start, and then its length."""
         return np.array([0, rows.stop - rows.start]) if self.is_long else self.starts - rows.start
 
 
@@ -274,7 +275,7 @@ class HiddenChain:
     def _smooth_whole(
         self, sequences: Sequences, group: _Group, limits: RunLimits, joint: Floats | None
     ) -> tuple[SegmentStates, set[int]]:
-        """Smooth whole sequences; return those with possible underflow, too."""
+        """Smooth whole sequences; also return the numbers of sequences with possible underflow."""
         rows, starts = group.segments[0], group.starts_in(group.segments[0])
         likelihoods = self._parameters.likelihoods(sequences, rows, sequences.firsts[rows])
         messages, states = self._starts_of(group), self._states(rows, joint)
@@ -348,7 +349,7 @@ class HiddenChain:
         is_lost = (after > 0) & (predicted < _MIN_PREDICTION)
         quotients = np.divide(after, predicted, out=np.zeros_like(after), where=(after > 0) & ~is_lost)
         moves = self._parameters.transition * (before.T @ quotients)
-        # Predictions that a float cannot hold: their sequences are filtered again in logarithms.
+        # Some predictions are too small for a float, so their sequences are filtered again in logarithms.
         for n in np.flatnonzero(is_lost.any(axis=1)).tolist():
             row = int(later[n])
             first = int(sequences.starts[np.searchsorted(sequences.starts, row, side="right") - 1])
@@ -363,7 +364,7 @@ class HiddenChain:
     def _leaf_counts(
         self, v: int, sequences: Sequences, smoothed: Floats, chosen: NDArray[np.bool_], is_first: bool
     ) -> Floats:
-        """Return the expected counts of the states of a variable outside the interface with the joint states.
+        """Return the expected counts of pairs of a joint state and a state of a variable outside the interface.
 
         Args:
             v: The variable.
@@ -485,13 +486,13 @@ class HiddenChain:
     def _backward(
         self, sequences: Sequences, group: _Group, segment: SegmentStates, ratios: Floats, threads: int
     ) -> Floats:
-        """Smooth a segment in place, and return its part of the error of each sequence's log-probability.
+        """Smooth a segment in place; return, for each sequence, the segment's part of the log-probability's error.
 
         Args:
             sequences: Observations.
             group: Sequences of the segment.
             segment: The filtered segment.
-            ratios: Likelihoods of the observations after the segment; they become those for the slice before it.
+            ratios: Likelihoods of the observations after the segment, which are replaced by those from its start on.
             threads: Number of threads.
         """
         likelihoods = self._parameters.likelihoods(sequences, segment.rows, sequences.firsts[segment.rows])
@@ -502,7 +503,7 @@ class HiddenChain:
         )
         return _errors(segment, likelihoods, starts, scales, is_first=is_first)
 
-    # --- logarithms, where small numbers would be lost ---
+    # --- passes in logarithms, which keep small numbers ---
 
     def _forward_in_logs(
         self, sequences: Sequences, rows: slice, is_first: bool, message: Floats
@@ -564,7 +565,7 @@ class HiddenChain:
             if v in self._parameters.network.interface:
                 axis = self._parameters.network.interface.index(v) + 1
                 others = tuple(a for a in range(1, joint.ndim) if a != axis)
-                # A sum over no axis would copy the numbers of all slices.
+                # With no axis to sum over, ``sum`` would copy the array.
                 answers[v] = joint.sum(axis=others) if others else joint
             else:
                 answers[v] = self._leaf_marginals(v, segment, firsts, sequences)
@@ -602,7 +603,7 @@ def _filtered_segment(
 ) -> tuple[SegmentStates, list[int]]:
     """Return a segment after the forward pass, and the sequences with possible underflow."""
     suspects = np.flatnonzero(underflows | (np.minimum.reduceat(totals, starts[:-1]) == 0)).tolist()
-    # In place, because fresh memory would take as long as the logarithms.
+    # The array is reused, because new memory would take as long as the logarithms.
     with np.errstate(divide="ignore"):
         log_totals = np.log(totals, out=totals)
     if likelihoods.scales is not None:
@@ -613,7 +614,7 @@ def _filtered_segment(
 def _errors(
     segment: SegmentStates, likelihoods: Likelihoods, starts: NDArray[np.int64], scales: Floats, *, is_first: bool
 ) -> Floats:
-    """Return a segment's part of the difference between both passes' log-probabilities, for each sequence."""
+    """Return, for each sequence, a segment's part of the difference between the log-probabilities of both passes."""
     with np.errstate(divide="ignore", invalid="ignore"):
         differences = np.log(scales, out=scales)
         first_logs = differences[starts[:-1]]

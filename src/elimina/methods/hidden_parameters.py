@@ -18,7 +18,7 @@ from elimina.model.table import Table
 from elimina.system import cached_property
 
 _MAX_LISTED_ROWS = 4096
-"""Largest number of combinations of observations with likelihoods computed once for all sequences."""
+"""Largest number of combinations of observations for which all likelihoods are computed in advance."""
 
 
 class Likelihoods(NamedTuple):
@@ -61,7 +61,7 @@ class HiddenParameters:
 
     @cached_property
     def transition(self) -> Floats:
-        """Probability of each joint state (column) after each joint state (row) of the slice before."""
+        """Probability of each joint state (column) given each joint state of the previous slice (row)."""
         joined = self._joined(self.network.transition.factors, len(self.network.variables), 2 * len(self.sizes))
         return np.ascontiguousarray(np.broadcast_to(joined, self.sizes * 2).reshape(self.states, self.states))
 
@@ -74,7 +74,8 @@ class HiddenParameters:
     def _joined(self, factors: Sequence[Table], shift: int, axes: int) -> Floats:
         """Return the product of the distributions of the interface's variables, with an axis for each of them.
 
-        A ``shift`` other than 0 is that of the later slice's variables; their axes follow those of the slice before.
+        ``shift``: 0 for the first slice; otherwise, the number by which the later slice's variables are shifted. Their
+        axes then follow those of the previous slice.
         """
         axis = {v: n for n, v in enumerate(self.network.interface)}
         if shift:

@@ -1,8 +1,8 @@
 """Importance sampling from weighted mini-buckets (Liu, Fisher and Ihler 2015): sums with an interval, and marginals.
 
-Where the weights of independent samples differ much, they become particle filters: while the variables are drawn,
-samples of little weight make room for copies of others. A filter's mean weight stays unbiased (Del Moral 2004) and
-within the mini-buckets' bound, and filters are independent of each other.
+If the weights of independent samples would differ much, particle filters are run instead: while the variables are
+drawn, samples of little weight are replaced by copies of others. The mean weight of a filter stays unbiased (Del Moral
+2004) and within the mini-buckets' bound, and filters are independent of each other.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ _QUICK_SECONDS = 0.05
 """Estimated time of the first mini-buckets."""
 
 _VARIABLE_SECONDS = 5e-5
-"""Seconds of a variable's mini-buckets until the first samples are drawn."""
+"""Seconds for each variable until the first samples are drawn, mostly for mini-buckets."""
 
 _MAX_SEARCHED_VARIABLES = 10_000
-"""Variables above which an order search takes several times as long as the first mini-buckets."""
+"""Largest number of variables for which an order is searched: beyond it, the search takes far longer than the first
+mini-buckets."""
 
 _GROWTH = 8.0
-"""Estimated time of mini-buckets relative to the previous ones."""
+"""Estimated time of the next mini-buckets, relative to the previous ones."""
 
 _MAX_PLAN_SECONDS = 30.0
 """Largest estimated seconds of mini-buckets."""
@@ -53,16 +54,17 @@ _BUCKETS_SHARE, _GRAPH_SHARE = 0.5, 0.25
 """Shares of the memory for messages of mini-buckets and of a join graph; the rest is for samples."""
 
 _PILOT_SAMPLES = 256
-"""Number of pilot samples for the choice of a proposal and of the samples' form; they are not used otherwise."""
+"""Number of pilot samples, by which a proposal and the form of its samples are chosen; they enter no estimate."""
 
 _MIN_EFFICIENCY = 0.25
-"""Effective share of independent samples below which particle filters take their place."""
+"""Effective size of independent samples, as a share of their number, below which particle filters are used instead."""
 
 _GOOD_EFFICIENCY, _MIN_MIXTURE_EFFICIENCY = 0.5, 0.1
-"""Least efficiency of mini-buckets without a join graph, and of a mixture in place of particle filters."""
+"""Least efficiency with which mini-buckets do without a join graph, and with which a mixture of proposals replaces
+particle filters."""
 
 _DEVIATIONS = 2.0
-"""Standard errors of the probable limits of a sum."""
+"""Distance of the probable limits of a sum from the estimate, in standard errors."""
 
 _BATCH_SECONDS = 0.1
 """Seconds of a batch of samples, between checks of the clock."""
@@ -77,7 +79,7 @@ _FOLDS = 8
 """Number of folds of the samples, for measuring errors of other methods."""
 
 _SUM_BYTES = 8 * (_FOLDS + 2)
-"""Bytes of the sums over samples with a state."""
+"""Bytes of the sums that are kept for each state of each variable."""
 
 _SAMPLE_BYTES = 5
 """Bytes of a sample of one variable, including the memory of a particle filter."""
@@ -86,10 +88,10 @@ _NEGLIGIBLE_ERROR = 1e-4
 """Estimated errors at which sampling ends."""
 
 _PRIOR_GROUPS = 2.0
-"""Weight of the expected variance, in groups, in its mean with the measured variance between groups."""
+"""Weight of the expected variance in its mean with the measured variance between groups: it counts as two groups."""
 
 _MIN_DRAWN = 5.0
-"""Least number of samples with a state for their variance to measure its error."""
+"""The error of a state is measured by the variance of its samples only if at least so many samples have it."""
 
 _SEED_MASK = 2**64 - 1
 """Bits of the seed; pilot samples use the inverted seed."""
@@ -133,7 +135,7 @@ def form_of(proposal: Proposal, memory: int, seed: int, threads: int) -> SampleF
     statistics.add(logs)
     efficiency = statistics.effective_size / len(logs)
     timely = int(min(max_samples, max(_MIN_PARTICLES, _BATCH_SECONDS / max(seconds, 1e-9))))
-    # A mixture's samples stay independent: a filter might drop samples that another of its proposals would keep.
+    # Samples of a mixture stay independent: a filter for one proposal might drop samples that another would keep.
     is_mixed = isinstance(proposal.sampler, MixtureSampler)
     if proposal.is_exact or is_mixed or efficiency >= _MIN_EFFICIENCY:
         return SampleForm(proposal, 1, timely, efficiency)
@@ -162,12 +164,12 @@ class Estimator:
         sizes = np.array(problem.model.sizes, dtype=np.int64)
         rows = sizes[list(form.proposal.variables)]
         self._starts = np.cumsum(rows) - rows
-        # Rows, with a cell for each state: weights of each fold's samples with it; squares of the groups' weights with
-        # it; products of these weights and the groups' total weights.
+        # A column for each state s. Rows: for each fold, the weight of its samples with s; then, summed over groups,
+        # the squared weight of a group's samples with s, and the product of this weight and the group's total weight.
         self._sums = np.zeros((_FOLDS + 2, int(rows.sum())))
         # Sum over groups: the squared weight, divided by the effective number of independent samples.
         self._unevenness = 0.0
-        # Cells of the sums in the sequence of the problem's variables, and the variable of each.
+        # Sizes of the problem's variables, and the variable of each of their states.
         self._sizes = sizes[list(problem.free)]
         self._owners = np.repeat(np.arange(len(self._sizes)), self._sizes)
         row = {v: number for number, v in enumerate(form.proposal.variables)}
@@ -204,16 +206,16 @@ class Estimator:
 
     @property
     def greatest_sum(self) -> float:
-        """Logarithm of a probable upper limit of the sum, unless samples miss a part; infinity for an unknown error."""
+        """Logarithm of a probable upper limit of the sum, if samples miss no part of it; infinity: unknown error."""
         error = self.weights.log_error
         return math.inf if error == math.inf else self.weights.log_mean + _DEVIATIONS * error
 
     @property
     def effective_size(self) -> float:
-        """Number of independent samples of equal weight that would tell as much.
+        """Number of independent samples of equal weight that would be as informative.
 
-        Samples of a particle filter share the states drawn before its last resampling, so this number is that of the
-        variables drawn first.
+        Samples of a particle filter share the states drawn before its last resampling, so the number holds for the
+        variables drawn first; for later ones, it is larger.
         """
         total = math.exp(self.weights.log_mean - self.weights.log_peak) * self.weights.count
         return total**2 / self._unevenness if self._unevenness else 0.0
@@ -224,7 +226,7 @@ class Estimator:
         sums, squares, products = self._fold_sums().sum(axis=0), *self._sums[_FOLDS:, self._cells]
         totals = np.bincount(owners, weights=sums)[owners]
         shares = sums / totals
-        # A group's weight is the sum of its weights with each state.
+        # The weight of a group is the sum, over a variable's states, of the weights of the samples with the state.
         group_products = np.bincount(owners, weights=products)[owners]
         between = np.maximum(0.0, squares - 2 * shares * products + shares**2 * group_products) / totals**2
         # States that were hardly drawn, or not at all, may be more probable than they seem.
@@ -270,7 +272,7 @@ class Estimator:
 
 
 def importance_sampling(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield ever better estimates from samples: of ever larger proposals, then of ever more samples.
+    """Yield better and better estimates from samples, first of larger and larger proposals, and then of more samples.
 
     Args:
         problem: Problem of the task ``pr`` or ``mar``.
@@ -307,7 +309,8 @@ def importance_sampling(problem: Problem, options: Options, limits: Limits) -> I
         race.draw(max(turn, _QUICK_SECONDS))
         turn *= 2
         estimate = race.best.estimate(race.upper)
-        # Estimates of one proposal form a sequence: a growing error shows that the last estimate was too confident.
+        # A later estimate of the same proposal replaces an earlier one even if its error is larger, because the smaller
+        # error was too optimistic.
         if best is None or not is_new or race.best.least_sum >= least_sum:
             best, least_sum, is_new = estimate, race.best.least_sum, False
         yield best._replace(upper=race.upper)
@@ -343,11 +346,11 @@ class _Race:
 
     @property
     def best(self) -> Estimator:
-        """The estimator with the largest probable lower limit: weights are unbiased, so smaller means miss more."""
+        """The estimator with the largest probable lower limit: means are unbiased, so a smaller one misses more."""
         return max(self.estimators, key=lambda estimator: estimator.least_sum)
 
     def draw(self, seconds: float) -> None:
-        """Draw samples for some time, shared evenly; then drop estimators with sums probably below the best one's."""
+        """Draw samples for some seconds, shared evenly; then drop estimators whose sum is probably below the best."""
         for estimator in self.estimators:
             end = time.monotonic() + seconds / len(self.estimators)
             estimator.draw()
@@ -358,7 +361,7 @@ class _Race:
 
 
 def _rungs(problem: Problem, options: Options, limits: Limits) -> Iterator[Sequence[SampleForm]]:
-    """Yield the forms of proposals with ever larger tables; an empty sequence if the next one needs more time.
+    """Yield the forms of proposals with larger and larger tables, and nothing while the next one needs more time.
 
     Raises:
         ImpossibleEvidenceError: The sum is 0.
@@ -378,7 +381,7 @@ def _rungs(problem: Problem, options: Options, limits: Limits) -> Iterator[Seque
     def form(proposal: Proposal | None) -> SampleForm | None:
         return proposal and form_of(proposal, sample_memory, limits.seed, options.host_threads)
 
-    # Buckets may take the memory of a join graph that cannot even hold the factors.
+    # If the memory for a join graph cannot even hold the factors, mini-buckets get it.
     has_graph = table_bytes(problem) <= _GRAPH_SHARE * memory
     graph_memory = int(_GRAPH_SHARE * memory) if has_graph else 0
     bucket_memory = int((_BUCKETS_SHARE + _GRAPH_SHARE) * memory) - graph_memory

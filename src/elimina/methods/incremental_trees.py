@@ -1,11 +1,11 @@
 """Estimates of sums and marginals by sequences of linked clique trees with ever larger cliques.
 
-A clique tree grows by factors and eliminations as long as its cliques stay within a bound. Then its front (the cliques
-shared with later factors) is approximated by smaller cliques, and these begin the next tree (Bathla and Vasudevan 2023,
-"IBIA: an incremental build-infer-approximate framework for approximate inference of partition function"). Marginals
-need messages from later trees to earlier ones, too. Here both directions are messages of expectation propagation
-(Minka 2001) over the cliques of the fronts, so that further passes improve the approximations of the fronts, too. The
-core (``core/approx/linked_trees.hpp``) builds the trees and passes the messages.
+Factors are added to a clique tree, and variables eliminated, as long as no clique exceeds a bound. Then the tree's
+front (the cliques shared with later factors) is approximated by smaller cliques, which begin the next tree (Bathla and
+Vasudevan 2023, "IBIA: an incremental build-infer-approximate framework for approximate inference of partition
+function"). Marginals also need messages from later trees to earlier ones. In both directions, these are messages of
+expectation propagation (Minka 2001) over the cliques of the fronts, so further passes also improve the approximations
+of the fronts. The core (``core/approx/linked_trees.hpp``) builds the trees and passes the messages.
 """
 
 from __future__ import annotations
@@ -37,48 +37,48 @@ NAME = "linked clique trees"
 """Name in ``Result.stats["method"]``."""
 
 _ORDER_SECONDS, _MAX_SEARCHED_VARIABLES = 0.3, 10_000
-"""Time limit of the search for an order; variables up to which it has the time to improve on an order by fill-in."""
+"""Time limit of the search for an order; largest number of variables for which it can improve on min-fill in time."""
 
 _VARIABLE_SECONDS = 2e-4
-"""Seconds for each variable of the first trees and their passes, on graphs such as grids."""
+"""Seconds for each variable that the first trees and their passes take, on graphs such as grids."""
 
 _FACTOR_COPIES = 2
 """Copies of the factors: in the sequence of the model's variables, and in that of their elimination."""
 
 _FIRST_CELLS, _FIRST_CELLS_OF_LARGE, _GROWTH = 1 << 9, 1 << 6, 8.0
-"""Largest number of cells of the first trees' cliques, of models up to ``_MAX_SEARCHED_VARIABLES`` and of larger ones,
-and the factor by which those of the next trees may be larger."""
+"""Largest number of cells of a clique in the first trees, for models of up to ``_MAX_SEARCHED_VARIABLES`` variables and
+for larger ones, and the factor by which this number grows from one sequence of trees to the next."""
 
 _MEMORY_SHARE, _BYTES_EXPONENT, _LEAST_GROWTH = 0.8, 0.85, 1.4
-"""Memory that a sequence of trees is planned to take, as a share of the limit; its growth as a power of the cliques'
-cells; and the least growth of these that is worth another sequence."""
+"""Planned memory of a sequence of trees, as a share of the limit; exponent of this memory as a function of the largest
+clique; least growth of the largest clique for which another sequence is worth its time."""
 
 _MAX_PASSES = 8
 """Passes in both directions over one sequence of trees."""
 
 _CONVERGED_CHANGE = 1e-7
-"""Mean Hellinger distance between two passes below which they have converged."""
+"""Passes have converged if the mean Hellinger distance between two of them is below this number."""
 
 _STEADY_CHANGE = 0.01
-"""Largest mean change in the last pass, relative to the first one's, of trees that have converged."""
+"""Trees count as converged if the mean change in the last pass is at most this share of that in the first one."""
 
 _LEAST_CONTRACTION = 0.5
-"""Change of a pass, relative to the previous one's, below which passes converge."""
+"""Passes are taken to converge if each changes at most this share of the previous change."""
 
 _MAX_REPETITIONS, _MAX_ORDERS = 2, 9
-"""Most sequences with forecasts for an order, if passes do not converge, and most orders with cliques of the largest
-size."""
+"""Largest number of sequences with forecasts for one order, if passes do not converge, and largest number of orders
+that are tried with the largest cliques."""
 
 _PASSES_SHARE, _LARGE_CHANGE = 0.35, 0.05
-"""Estimated error as a share of a small change of the passes; mean change at which this share is halved.
-Fitted to files of the UAI competitions, as are the next numbers."""
+"""Estimated error as a share of the change in the passes, if it is small; mean change at which this share is halved.
+Both numbers and the next two are fitted to files of the UAI competitions."""
 
 _PASSES_RATIO, _LOG_RUNGS_TIMES = 0.6, 2.0
-"""Least error if other trees give one, too, as a share of the error by the passes; error of the logarithm of the sum,
-as a multiple of its difference from that of other trees."""
+"""Least error that a comparison with other trees may give, as a share of the error by the passes; error of the sum's
+logarithm, as a multiple of the difference between the logarithms of two sequences."""
 
 _REPEATED_SHARE = 1e-6
-"""Difference between two sequences, as a share of the passes' change, below which they are the same."""
+"""Two sequences count as equal if they differ by less than this share of the change in the passes."""
 
 
 class _Pass(NamedTuple):
@@ -91,10 +91,10 @@ class _Pass(NamedTuple):
 def incremental_trees(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
     """Yield estimates by sequences of linked clique trees with larger and larger cliques; none if memory is short.
 
-    Each sequence is passed forward and backward until its marginals do not change. Where they do not converge, the next
-    sequence is approximated by the forecasts of the one before. When the cliques are as large as memory allows,
-    sequences by other orders follow, and the median of all. An estimate is exact if nothing was approximated. Its error
-    is estimated from its difference to the estimates before it.
+    Messages pass each sequence forward and backward until the marginals do not change. If they do not converge, the
+    next sequence approximates its fronts by forecasts of the previous one. Once cliques are as large as memory allows,
+    sequences with other orders follow, and the median of all is the estimate. An estimate is exact if nothing was
+    approximated. Otherwise, its error is estimated from its distance to earlier estimates.
 
     Args:
         problem: Problem of the task ``pr``.
@@ -142,12 +142,12 @@ class _Final(NamedTuple):
 
 
 class _Order:
-    """Factors by an elimination order, and the positions of the free variables' marginals.
+    """Factors over variables numbered by their rank in an elimination order, and the positions of marginals.
 
     Args:
         factors: Factors of a problem.
         sizes: Number of states of each free variable.
-        order: Places of the free variables in elimination order.
+        order: Indices of the free variables in elimination order.
     """
 
     def __init__(self, factors: FactorList, sizes: NDArray[np.int64], order: NDArray[np.int64]) -> None:
@@ -164,7 +164,7 @@ class _Order:
         return RankedFactors(self._sizes, self._scopes.starts, self._rank[self._scopes.members], factors.values)
 
     def sorted(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return marginals, sorted by the variables' ranks, in the sequence of the free variables."""
+        """Return marginals that are sorted by rank in the sequence of the free variables."""
         ordered: NDArray[np.float64] = shares[self._cells]
         return ordered
 
@@ -260,7 +260,7 @@ class _Estimator:
         self._repetitions, self._forecasts, self._order = 0, None, None
 
     def _is_zero(self, order: _Order) -> bool:
-        """Return whether the factors' supports, which do not underflow, prove a sum of 0; False if they do not fit."""
+        """Return whether the supports of the factors, which do not underflow, prove a sum of 0."""
         try:
             self._trees(order.ranked(self._factors.supports()))
         except ZeroSumError:
@@ -313,8 +313,8 @@ class _Estimator:
     ) -> tuple[NDArray[np.float64], float]:
         """Return the estimated errors of the marginals and of the logarithm of the sum.
 
-        The error of smaller cliques is about the difference to larger ones, and the error of the larger ones is seldom
-        much smaller. If passes converge, their change is several times the remaining error.
+        The error with smaller cliques is about their distance from larger ones, and the error with larger ones is
+        seldom much smaller. If passes converge, their change is several times the remaining error.
         """
         change = self._distances(current, previous)
         passes = self._distances(current, first)
@@ -349,7 +349,7 @@ class _Estimator:
         )
         times = len(compared) / (len(compared) - 1)
         errors = times * np.mean([self._distances(marginals, median) for marginals in compared], axis=0)
-        # Orders with nearly the same trees differ by less than their errors, so the passes' errors are lower limits.
+        # Orders with nearly equal trees differ by less than their errors, so the errors by the passes are lower limits.
         errors = np.maximum(errors, np.mean([final.errors for final in finals], axis=0))
         log_z_error = times * float(np.mean([abs(marginals.log_z - median.log_z) for marginals in compared]))
         return self._estimate(median, errors, _LOG_RUNGS_TIMES * log_z_error, trees)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _ROUNDING_FACTOR = 2**13
-"""Relative error of a posterior, in rounding errors of one number; ratios that are closer to 1 count as 1."""
+"""Relative error of a posterior in units of the float type's rounding error; ratios within it count as 1."""
 
 
 def rounding_of(dtype: str | None) -> float:
@@ -56,7 +56,7 @@ def _divergence(table: Floats, other: Floats, log_other: Floats, rounding: float
         surplus = table / other - 1
         near = (1 + surplus) * np.log1p(surplus) - surplus
         far = np.where(table > 0, table * (np.log(table) - log_other), 0.0) - table + other
-    # far from 1 the ratio may overflow, close to 1 the difference of logarithms cancels
+    # Close to a ratio of 1, the difference of logarithms would cancel; far from 1, the ratio may overflow.
     terms = np.where(np.abs(surplus) <= 0.5, other * near, far)
     return max(0.0, float(terms[~(np.abs(surplus) <= rounding)].sum())) / math.log(2)
 
@@ -75,7 +75,7 @@ def mutual_information(joint: Floats, rounding: float) -> float:
 
 
 def total_variation(table: Floats, other: Floats, rounding: float) -> float:
-    """Return the largest difference between an event's two probabilities: half of the sum of absolute differences.
+    """Return the largest difference between the probabilities of an event: half the sum of absolute differences.
 
     Args:
         table: Distribution.

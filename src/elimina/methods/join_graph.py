@@ -1,8 +1,8 @@
 """Join graphs of mini-buckets: clusters of joined tables, between which messages shift costs.
 
 Join-graph linear programming (Ihler, Flerova, Dechter and Otten 2012, "Join-graph based cost-shifting schemes",
-algorithm JGLP): each pass takes messages up the tree of mini-buckets, sums them to a bound in its roots, and passes
-shares of the sum down again. The bound starts as that of plain mini-buckets, and no pass worsens it.
+algorithm JGLP): each pass moves messages up the tree of mini-buckets, adds them up to a bound at the roots, and passes
+shares of the costs down again. The first bound is that of plain mini-buckets, and no pass worsens it.
 
 The tables are arrays of NumPy, or of a GPU that NumPy's functions work on.
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from elimina.backends.cuda.device import CudaDevice
 
 Floats = NDArray[np.float64]
-"""Tables in units: arrays of NumPy, or of a GPU."""
+"""Array of NumPy or CuPy; costs in tables are whole numbers of units."""
 
 _Runs = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
@@ -141,7 +141,7 @@ class JoinGraph:
         return constant
 
     def move(self, tables: Sequence[Floats]) -> Any:
-        """Hand costs down, and collect them again; return the gain of the bound, a number or an array without axes."""
+        """Pass costs down and collect them again; return the gain of the bound, a number or an array without axes."""
         self._hand_down(tables)
         return self.collect(tables, matched=True)
 
@@ -187,7 +187,7 @@ class JoinGraph:
             tables[number] += share.reshape(tables[number].shape[1:])
 
     def _runs(self, parent: int, child: Node) -> _Runs:
-        """Return the merged axes of a parent's table, those kept by a child's message and those dropped."""
+        """Return a parent's axes, neighbouring ones merged if a child's message keeps all or drops all of them."""
         return _merge([(self._sizes[v], v in child.separator) for v in self.clusters[parent].scope])
 
 
@@ -213,7 +213,7 @@ def _add(table: Floats, runs: _Runs, message: Floats) -> None:
 
 
 def _finite(message: Floats) -> Floats:
-    """Return a message with 0 for infinity: nothing is subtracted from forbidden cells, so they stay forbidden."""
+    """Replace infinity by 0 in a message that will be subtracted, so that forbidden cells stay forbidden."""
     return np.where(np.isinf(message), 0.0, message)
 
 
@@ -221,13 +221,13 @@ _MAX_TOTAL = 2.0**48
 """Largest total in units: sums of them are exact in floats."""
 
 _MIN_CLUSTER_CELLS, _CLUSTER_GROWTH = 1 << 21, 8
-"""Most cells of the first graph on a GPU, and the factor by which the next one may be larger."""
+"""Largest number of cells of the first graph on a GPU, and the factor by which the next one may be larger."""
 
 MIN_PASS_GAIN = 1e-8
 """Least gain of a pass on a GPU, relative to the tables' spread: a smaller gain ends the passes."""
 
 BEAM_SHARE, BEAM_STEP_SECONDS = 0.4, 1e-3
-"""Share of a graph's time for beam search, and its seconds for a variable."""
+"""Share of a graph's time for beam search, and seconds that a beam search takes for each variable."""
 
 
 class ClusterUnits(NamedTuple):
