@@ -1,7 +1,7 @@
 """Posteriors for many cases, all at once or one after another.
 
-Cases that run at once share tables whose fastest axis is the number of the case. A separate run for each case is faster
-if the evidence of a case removes most of the network.
+If cases run at once, the number of the case is the fastest axis of their common tables. A separate run for each case is
+faster if its evidence removes most of the network.
 """
 
 from __future__ import annotations
@@ -378,7 +378,7 @@ class Batch:
     def suits(
         self, columns: Sequence[int], asked: Sequence[int] | None, count: int, families: Sequence[tuple[int, ...]] = ()
     ) -> bool:
-        """Return whether the columns and queries are these, and chunks are as large as this number of cases needs."""
+        """Return whether this batch has these columns and queries, and chunks large enough for this number of cases."""
         question = tuple(columns), asked, tuple(families)
         return question == (self.columns, self._query, self.families) and count <= self._enough
 

@@ -42,7 +42,7 @@ from elimina.system import cached_property, memory_errors_in_words
 logger = logging.getLogger("elimina")
 
 _MIN_QUERIES_FOR_PLAN = 3
-"""Number of sets of evidence after which a small network gets a plan, which costs about as much as these queries."""
+"""Number of sets of evidence after which a small network gets a plan; making one takes as long as these queries."""
 
 _PART_SECONDS = 4e-4
 """If a propagation takes at most this time, a query of a few variables computes all posteriors: fewer take as long."""

@@ -190,8 +190,8 @@ def _measured(
     square, deviation = _squared_distance(estimate, judge, sizes)
     distances = hellinger_distances(estimate.shares, judge.shares, sizes)
     mean_by_root = float(distances.mean()) / (math.sqrt(float(np.square(distances).mean())) or 1.0)
-    # All folds agree that states which no sample has met have probability 0. The deviation misses these states, so the
-    # samples' own error is also a lower limit of the noise.
+    # All folds give probability 0 to a state without samples, and the deviation misses this error. So the samples' own
+    # error is also a lower limit of the noise.
     hidden = max(math.sqrt(SIGNIFICANT_DEVIATIONS * deviation), judge.error / math.sqrt(len(sizes)))
     # Noise hides distances below a limit.
     is_hidden = square <= hidden**2

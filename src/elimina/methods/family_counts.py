@@ -28,7 +28,7 @@ class Families(NamedTuple):
         model: A Bayesian network, each variable with a factor.
         scopes: Variables of each family.
         child_axes: Place of the child in each scope.
-        leaders: For each family, the number of the first family that shares its table.
+        leaders: Number of the first family with the same table, one number for each family.
     """
 
     model: Model

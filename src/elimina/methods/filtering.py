@@ -7,7 +7,7 @@ a bucket whose cost and a lower bound on the rest of the problem exceed an upper
 
 There are two implementations. The core filters on the CPU. The engine filters with sparse steps, on any device: it
 shifts costs, finds a first solution by greedy decoding of small mini-buckets and local search, and then runs one sparse
-plan that forbids all assignments that are not better. Each step drops new tuples by the bounds of ``planning.sparse``.
+plan in which only better assignments are allowed. Each step drops new tuples by the bounds of ``planning.sparse``.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _COPIES, _TABLE_BYTES, _CELL_BYTES = 10, 380, 8
 and of a cell in each copy. On 509_VAC of SPOT5 (8,630 tables of 23 cells), this makes 46 MiB."""
 
 _MIN_COPY_BYTES = 1 << 23
-"""Bytes that copies of the tables may always take, whatever the memory limit."""
+"""Bytes that copies of the tables may take even beyond the memory limit."""
 
 
 def reason_unsupported(problem: Problem) -> str | None:

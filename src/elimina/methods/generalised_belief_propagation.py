@@ -49,7 +49,7 @@ INNER_SWEEPS, INNER_PRECISION = 4, 0.3
 """Largest number of inner sweeps of the double loop; they end when their change is this share of the outer change."""
 
 RUNG_TIME_SHARE, MAX_REST = 0.2, 1e-3
-"""Share of the remaining time after which the next graph is begun, and largest residual with which it is."""
+"""The next graph is begun after this share of the remaining time, if the residual is at most the second number."""
 
 TURN_TIME_SHARE = 0.05
 """Share of the remaining time after which other methods get a turn, even if messages have not converged."""

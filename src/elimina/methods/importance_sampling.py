@@ -60,7 +60,7 @@ _MIN_EFFICIENCY = 0.25
 """Effective size of independent samples, as a share of their number, below which particle filters are used instead."""
 
 _GOOD_EFFICIENCY, _MIN_MIXTURE_EFFICIENCY = 0.5, 0.1
-"""Least efficiency with which mini-buckets do without a join graph, and with which a mixture of proposals replaces
+"""Least efficiency of mini-buckets to be used without a join graph, and of a mixture of proposals to be used instead of
 particle filters."""
 
 _DEVIATIONS = 2.0

@@ -231,12 +231,12 @@ BEAM_SHARE, BEAM_STEP_SECONDS = 0.4, 1e-3
 
 
 class ClusterUnits(NamedTuple):
-    """Tables of a problem in units: costs rounded down to whole numbers.
+    """Tables of a problem whose costs are rounded down to whole numbers of units.
 
     Attributes:
         tables: Scope and costs of each table, infinite where something is forbidden.
         offset: Constant cost, which is not part of the tables.
-        unit: Units of a cost of 1.
+        unit: Number of units in a cost of 1.
         spread: Sum of the tables' largest costs, in units.
     """
 
@@ -247,7 +247,7 @@ class ClusterUnits(NamedTuple):
 
 
 def in_units(problem: Problem, distances: CostDistances) -> ClusterUnits:
-    """Return a problem's tables in units.
+    """Return a problem's tables with costs in units.
 
     Raises:
         UnsupportedError: The costs add up to too much.
@@ -268,7 +268,7 @@ def in_units(problem: Problem, distances: CostDistances) -> ClusterUnits:
 
 
 def rungs(problem: Problem, order: Sequence[int], max_cells: int) -> Iterator[int]:
-    """Yield i-bounds of graphs with ever more cells, up to ``max_cells``; none if those of i-bound 1 exceed it."""
+    """Yield the i-bounds of larger and larger graphs, up to ``max_cells``; none if i-bound 1 already exceeds it."""
     sizes, scopes = problem.model.sizes, [group.scope for group in problem.groups]
     last, limit = 0, _MIN_CLUSTER_CELLS
     for ibound in range(1, max(2, len(order))):

@@ -1,7 +1,7 @@
 """Join-graph propagation: loopy belief propagation, and better approximations with larger clusters.
 
 The clusters are mini-buckets (Mateescu, Kask, Gogate and Dechter 2010, "Join-graph propagation algorithms", section 3).
-With messages of one variable it is belief propagation; where no bucket is divided it is exact.
+With messages of one variable, it is belief propagation; if no bucket is partitioned, it is exact.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from elimina.problem.preparation import Problem
 METHOD = "join-graph propagation"
 
 TOLERANCE = 1e-6
-"""Change of a message that counts as none."""
+"""Messages have converged if they change by at most this number."""
 
 CELL_BYTES = 16
 """Bytes for each cell of a cluster: its table, its messages and the joined table."""
 
 CELL_GROWTH = 3.0
-"""Least growth of a graph's cells that is worth its time."""
+"""Least factor by which a graph has to be larger than the previous one to be worth its time."""
 
 MIN_UPDATES = 2
-"""Updates of each cluster of the first graph, whatever the time."""
+"""Updates of each cluster of the first graph that are made even beyond the time limit."""
 
 FREE_UPDATES, MAX_UPDATES = 50, 300
-"""Updates of each cluster before messages are damped, and their largest number: later updates seldom converge."""
+"""Updates of each cluster before messages are damped, and in all: later updates seldom converge."""
 
 RUNG_TIME_SHARE = 0.3
 """Share of the remaining time for one graph: if it does not converge, most of the time remains for larger ones."""
@@ -57,7 +57,7 @@ class Rung(NamedTuple):
         ibound: Largest number of variables of a message.
         tree: Mini-buckets over positions among the free variables.
         cells: Cells of all clusters.
-        is_exact: True if no bucket is divided.
+        is_exact: True if no bucket is partitioned.
     """
 
     ibound: int
@@ -67,7 +67,7 @@ class Rung(NamedTuple):
 
 
 def rungs(scopes: Scopes, sizes: NDArray[np.int64], order: Sequence[int], most_cells: float) -> Iterator[Rung]:
-    """Yield ever larger mini-buckets up to a number of cells; the smallest ones in any case.
+    """Yield larger and larger mini-buckets up to a number of cells; the smallest ones are always yielded.
 
     Args:
         scopes: Scopes of groups of factors.
@@ -81,7 +81,7 @@ def rungs(scopes: Scopes, sizes: NDArray[np.int64], order: Sequence[int], most_c
         tree = plan_tree(scopes, sizes.tolist(), order, ibound=ibound)
         rung = Rung(ibound, tree, _cells(tree, sizes), len(tree.variables) == len(order))
         if ibound == 1:
-            # The first answer does not wait for the plan of a second one.
+            # The first graph is yielded at once, because planning a second one takes time.
             yield rung
             if rung.is_exact:
                 return
@@ -195,12 +195,12 @@ def propagate(problem: Problem, options: Options, limits: Limits) -> Iterator[Su
                 continue
             log_z, shares = graph.log_sum() + factors.log_scale, graph.marginals(np.arange(len(sizes), dtype=np.int32))
             if log_z == -math.inf:
-                # Messages have left the range of floats: this does not prove a sum of 0.
+                # Messages have underflowed, which does not prove a sum of 0.
                 break
             errors = np.full(len(sizes), UNKNOWN_ERROR)
             if before is not None:
                 errors = hellinger_distances(shares, before, sizes)
-            # Equal estimates of two graphs prove nothing: both may have missed the same states.
+            # The error is not 0 even if two graphs give equal estimates: both may miss the same states.
             errors = np.clip(errors + graph.residual, TOLERANCE, 1.0)
             log_error = max(abs(log_z - log_before), TOLERANCE)
             if rung.is_exact and graph.residual <= TOLERANCE:

@@ -1,8 +1,8 @@
 """Proposals by the messages of a join graph (Gogate and Dechter 2011, "SampleSearch", section 2.3: IJGP-sampling).
 
-Any messages make a proposal: a variable is drawn in proportion to the product of its mini-buckets' factors and arriving
-messages, and a sample's weight divides by the messages again. Messages of a join graph depend on the factors on both
-sides of them.
+A variable is drawn in proportion to the product of the factors and messages in its mini-buckets, and the sample's
+weight is divided by the messages again, so any messages give a valid proposal. Unlike messages of mini-buckets, those
+of a join graph depend on the factors on both sides of an edge.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from elimina.methods.proposals import LoggedTables, Proposal
 from elimina.problem.preparation import Problem
 
 _TABLE_SECONDS, _CELL_SECONDS = 2e-5, 2e-7
-"""Time to place a table of a graph for a sampler, and to propagate, for each cell of its clusters."""
+"""Seconds to lay out a table of a graph for a sampler, and seconds of propagation for each cell of a cluster."""
 
 _PROPAGATION_SHARE = 0.5
 """Share of the time for propagation: even without it, samples have correct weights."""
@@ -77,7 +77,7 @@ def join_graph_proposal(problem: Problem, order: Sequence[int], memory: int, sec
 def _logged_tables(
     factors: FactorList, rung: Rung, graph: JoinGraph, sizes: NDArray[np.int64], order: Sequence[int]
 ) -> LoggedTables:
-    """Return the factors, each in the bucket of its cluster, and the messages, each in that of its reader."""
+    """Return the logarithms of all factors and messages, each in the bucket of the cluster that reads it."""
     tree = rung.tree
     rows = np.empty(len(order), dtype=np.int64)
     rows[list(order)] = np.arange(len(order))

@@ -1,7 +1,7 @@
-"""Estimates of joint distributions: the variables become one, whose states are their joint states.
+"""Estimates of joint distributions, as the marginal of one variable that stands for all joint states.
 
-Each table of one of the variables becomes a table of the joint variable, so that a cluster holds them all (Koller and
-Friedman 2009, "Probabilistic Graphical Models", section 11.3.5).
+Each table over one of the queried variables becomes a table over the joint variable (Koller and Friedman 2009,
+"Probabilistic Graphical Models", section 11.3.5).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from elimina.running.estimate_memory import FLOAT_BYTES
 from elimina.running.host import host_memory
 
 _TABLES_SHARE = 0.25
-"""Share of the memory for the tables of the joint variable, whose copies are made beside them."""
+"""Share of the memory for the tables of the joint variable; methods make copies of them."""
 
 
 def estimated_joint(

@@ -38,8 +38,8 @@ from elimina.result import JUNCTION_TREE
 from elimina.system import cached_property
 
 _SEARCH_TIME_SHARE, _MAX_SEARCH_SECONDS = 0.25, 0.1
-"""Largest time for estimating structures: as a share of the single tree's estimated time, and in seconds. Known
-networks of a thousand variables take 20 ms; estimates have to answer in a short time, too."""
+"""Largest time for comparing structures: as a share of the single tree's estimated time, and in seconds. Usual networks
+of a thousand variables take 20 ms."""
 
 
 class Structure(NamedTuple):
@@ -50,9 +50,9 @@ class Structure(NamedTuple):
         wanted: The queried variables of the model and, in the same sequence, the variables of the problem's model whose
             marginals are their posteriors.
         trees: Number of eliminations that the problem is made of; 1: a junction tree.
-        left_out: Factors that P(evidence) depends on, and the problem does not have.
-        log_states: Natural logarithm of the number of joint states of some variables: those without a distribution that
-            are in no factor of the evidence or the problem. The model's sum includes all of these states.
+        left_out: Factors that P(evidence) depends on, but not the problem.
+        log_states: Natural logarithm of the number of joint states of the variables that have no distribution and are
+            in no factor of the problem, and not observed. The model's sum includes all of these states.
     """
 
     problem: Problem
@@ -159,7 +159,7 @@ class _StructureSearch:
 
     def __init__(self, model: Model, evidence: Mapping[int, int], options: Options) -> None:
         self._model, self._evidence, self._sizes = model, evidence, model.sizes
-        # The speed of one thread: threads share large steps only, and networks whose structure is in doubt have few.
+        # The speed is that of one thread: only large steps use several, and here, large steps are rare.
         machine = cuda_machine() if options.needs_gpu else cpu_machine(1)
         self._speed = machine.combinations
         self._allowed = math.inf
@@ -187,7 +187,7 @@ class _StructureSearch:
         tree = _QueryGroup(everything, variables, running + planning)
         if running < planning:
             return [tree]
-        # Time is counted in factors, not by the clock, so that the choice is the same on every run.
+        # Time is counted by the number of factors, not by the clock, so that the choice is the same on every run.
         self._allowed = min(_SEARCH_TIME_SHARE * tree.seconds, _MAX_SEARCH_SECONDS)
         groups: dict[int, list[int]] = {}
         for v in variables:
@@ -221,7 +221,7 @@ class _StructureSearch:
             target = merged[nearest]
             union = functools.reduce(operator.or_, [factors for factors, _ in similar], target.factors)
             more = self._seconds(union) - target.seconds
-            # Most often, planning the groups on their own takes longer already, so their runs need not be estimated.
+            # Usually, planning the groups separately would already take longer, so their runs need not be estimated.
             is_cheap = more < PLANNED_FACTOR_SECONDS * sum(factors.bit_count() for factors, _ in similar)
             if not is_cheap and len(similar) > 1:
                 together = len(similar) // 2
@@ -261,8 +261,8 @@ def _maximal(marks: Mapping[int, int]) -> list[int]:
     """Return the maximal sets, the largest first.
 
     Args:
-        marks: Set of factors -> one factor of it, its mark (-1: none). Each set that has the mark contains the whole
-            set.
+        marks: Set of factors -> its mark: a factor of the set such that all sets with this factor contain the whole
+            set; -1: there is no factor.
     """
     once = twice = 0
     for factors in marks:

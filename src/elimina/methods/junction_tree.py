@@ -1,4 +1,4 @@
-"""The public junction tree: all of its queries, exact samples and the most probable assignment."""
+"""The public class ``JunctionTree``, with exact samples and the most probable assignment."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from elimina.running.planned_problem import PlannedProblem
 
 
 class _MergedTree(NamedTuple):
-    """A tree of the model at some evidence, with merged states.
+    """A tree of the model given some evidence, in which equivalent states are merged.
 
     Attributes:
         evidence: The evidence.

@@ -1,7 +1,7 @@
 """The k best assignments by branch and bound with soft local consistency, for models too wide for exact messages.
 
-The search is that of ``soft_consistency``, but the upper bound is the k-th best assignment so far. Nothing is
-eliminated before it, because an elimination keeps only one of the best values.
+The search is that of ``soft_consistency``, but the upper bound is the k-th best assignment so far. No variable is
+eliminated before the search, because an elimination keeps only one of several values.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from elimina.problem.preparation import Problem
 from elimina.running.memory_shares import threads_within
 
 _SOLUTION_BYTES, _VALUE_BYTES = 200, 12
-"""Bytes of a solution without its values, and of each value: in the list, a set, and the list of extensions."""
+"""Bytes of a stored solution without its values, and of each value, over all containers that hold it."""
 
 _RANKING_SECONDS = 0.05
 """Seconds to evaluate assignments after the end of a call."""
@@ -95,7 +95,7 @@ class KBestSearch:
         return self._units.total(self._core.bound)
 
     def add_assignment(self, chosen: Sequence[int]) -> None:
-        """Take the value of each variable in a known assignment; it and others near it may be among the best."""
+        """Add a known assignment (a value for each variable), which may be among the best."""
         self._core.add_solution([chosen[v] for v in self._problem.free])
 
     def run(self, seconds: float) -> None:
@@ -107,12 +107,12 @@ class KBestSearch:
 
     @property
     def solutions(self) -> int:
-        """Number of assignments found so far, of the variables that are in tables."""
+        """Number of assignments found so far, counting only the variables that are in tables."""
         return self._core.solution_count
 
     @property
     def count(self) -> int:
-        """Number of assignments found so far, where variables in no table take all of their values."""
+        """Number of assignments found so far, with all values of variables that are in no table."""
         return self.solutions * math.prod(self._problem.model.sizes[v] for v in _idle(self._problem))
 
     def ranked(self, is_over: Callable[[], bool] = lambda: False) -> Ranked:
@@ -128,7 +128,7 @@ def ranked_solutions(
     Args:
         problem: Problem of the task ``mpe``, with all values of all variables.
         k: Number of assignments.
-        solutions: Values of the free variables in the best assignments of these, the best first.
+        solutions: Values of the free variables in the best assignments, the best first.
         is_over: Function that returns whether the call is to end.
 
     Returns:

@@ -26,8 +26,8 @@ from elimina.running.encoding import distances
 from elimina.running.memory_shares import can_copy, cells_of, threads_within
 
 MAX_COMPLETION_CELLS, MAX_COMPLETION_PASSES = 3e7, 1000
-"""Cells that local search visits at most to complete or repair a hint (about 0.1 s), and visits of each cell at most,
-on average: small models take milliseconds."""
+"""Largest number of cells that local search visits to complete or repair a hint (about 0.1 s), and largest mean number
+of visits of each cell, so that small models take milliseconds."""
 
 
 class AssignmentSearch:

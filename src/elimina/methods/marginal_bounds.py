@@ -19,7 +19,7 @@ _ROUNDING = 1e-12
 def improve_marginal_bounds(
     problem: Problem, variable: int, options: Options, memory_bytes: int, deadline: float
 ) -> Iterator[NDArray[np.float64]]:
-    """Yield ever closer bounds on a posterior, a row for each state: lower and upper.
+    """Yield closer and closer bounds on a posterior: for each state, a row with the lower and the upper bound.
 
     Args:
         problem: Problem of the task ``mar``.
@@ -42,7 +42,7 @@ def improve_marginal_bounds(
 
 
 def shares_between(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return bounds on the share of each number in the sum of all, a row for each: lower and upper.
+    """Return bounds on the share of each number in the sum of all: for each, a row with the lower and the upper bound.
 
     Args:
         lower: Lower bounds on the natural logarithms of the numbers.
@@ -53,14 +53,17 @@ def shares_between(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> ND
         array([[0.25, 0.5 ],
                [0.5 , 0.75]])
     """
-    # A share is least where its number is least, and all others are largest.
+    # A share is smallest if its number is smallest and all others are largest.
     lowest = np.array([_share(lower[i], np.delete(upper, i), 0.0) for i in range(len(lower))])
     highest = np.array([_share(upper[i], np.delete(lower, i), 1.0) for i in range(len(upper))])
     return np.clip(np.stack([lowest - _ROUNDING, highest + _ROUNDING], axis=1), 0.0, 1.0)
 
 
 def _share(number: float, others: NDArray[np.float64], share_of_nothing: float) -> float:
-    """Return the share of a number in its sum with others, all by their logarithms; a given share if all are 0."""
+    """Return the share of a number in the sum with others, all given as logarithms.
+
+    ``share_of_nothing``: result if all numbers are 0.
+    """
     remaining = np.logaddexp.reduce(others, initial=-np.inf)
     if number == remaining == -np.inf:
         return share_of_nothing

@@ -1,7 +1,7 @@
 """Bounds on marginal MAP by weighted mini-buckets whose weights and cost shifts are optimised.
 
-The largest sum is the limit of sums of powers, so that small weights bound it by a smooth function (Liu and Ihler 2013,
-"Variational algorithms for marginal MAP").
+A maximum is the limit of weighted sums whose weight tends to 0, so small weights bound it by a smooth function (Liu and
+Ihler 2013, "Variational algorithms for marginal MAP").
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from elimina.problem.preparation import Problem, restrict
 from elimina.result import Result
 
 _TOTALS = (0.5, 0.05)
-"""Sums of the weights of a maximised variable, one after another. A small sum bounds the maximum closely, but is hard
-to improve from the start."""
+"""Sums of the weights of a maximised variable, used one after another. A small sum bounds the maximum closely, but its
+bound is hard to optimise from the start."""
 
 _RUNG_SHARES = (0.2, 1.0)
-"""Shares of the remaining time of rising i-bounds."""
+"""Shares of the remaining time for the first, smaller i-bound, and for the second."""
 
 _STEPS = 100
-"""Evaluations for which an i-bound must leave time, over all sums of weights."""
+"""Evaluations, over all sums of weights, that must fit the time at an i-bound."""
 
 _ASSIGNMENT_SHARE = 0.4
-"""Share of a rung's time for the sum of an assignment."""
+"""Share of an i-bound's time for computing the sum of an assignment."""
 
 _STALLED_STEPS, _STALLED_GAIN = 10, 1e-2
 """Number of steps with a small gain (in the natural logarithm) after which the next sum of weights follows."""
@@ -87,7 +87,7 @@ def improve_marginal_map(
 def _bound_from_above(
     joint: Problem, tree: MiniBucketTree, logarithms: FactorLogarithms, seed: int, end: float
 ) -> tuple[float, Sequence[int]]:
-    """Return the best bound, and values along its messages in elimination order; no values if the sum is 0."""
+    """Return the best upper bound, and values decoded from its messages, in elimination order; none if the sum is 0."""
     side = BoundedSide(tree, logarithms, "upper", joint.maximised)
     for number, total in enumerate(_TOTALS, 1):
         side.temper(total)

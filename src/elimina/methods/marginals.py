@@ -1,4 +1,4 @@
-"""Posterior marginals and joint tables of one question, by the chosen structure."""
+"""Posterior marginals and joint tables for one query, by the chosen structure."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _propagate(execution: Execution, clock: dict[str, float]) -> PropagatedTable
 
 
 def _log10_z(inquiry: MarginalQuery, answer: PropagatedTables, execution: Execution, options: Options) -> float | None:
-    """Return log10 Z: minus infinity for impossible evidence, None if it is not asked for and needs another run."""
+    """Return log10 Z: minus infinity for impossible evidence; None if it was not requested and needs another run."""
     model, evidence, structure = inquiry.model, inquiry.evidence, inquiry.structure
     log_sum = float(answer.log_sum)
     left_out = [model.factors[f] for f in structure.left_out]
@@ -112,10 +112,10 @@ def _log10_z(inquiry: MarginalQuery, answer: PropagatedTables, execution: Execut
 def _is_contradicted(
     model: Model, evidence: Mapping[int, int], left_out: Sequence[Table], execution: Execution, options: Options
 ) -> bool:
-    """Return whether the factors that the query does not depend on have no common assignment of positive probability.
+    """Return whether the factors that the query does not depend on forbid every assignment together.
 
-    Only factors with zeros matter, and most networks have few: each becomes a table of ones and zeros. If the check
-    would take too long, a warning is logged instead, and False is returned.
+    Only factors with zeros are checked, as tables of ones and zeros; most networks have few of them. If the check would
+    take too long, a warning is logged instead, and False is returned.
 
     Args:
         model: A probability model.

@@ -25,13 +25,14 @@ MIN_VARIABLES = 20_000
 """Least number of variables: with fewer, the smallest join graph takes a tenth of a second."""
 
 TOLERANCE = 1e-6
-"""Largest change of a probability that counts as none."""
+"""Messages have converged if no probability changes by more than this number."""
 
 FIRST_SWEEPS, ROUND_SWEEPS, MAX_SWEEPS = 4, 8, 512
-"""Sweeps before the first estimate, whatever the time, and between further ones; their largest number."""
+"""Sweeps before the first estimate (even beyond the time limit), sweeps between further estimates, and largest number
+of sweeps."""
 
 DAMPINGS, MIN_PROGRESS = (0.0, 0.3, 0.6), 0.7
-"""Dampings, and the share to which a round has to reduce the residual: otherwise, the next damping is taken."""
+"""Damping factors, tried in turn: a round that leaves more than this share of the residual switches to the next one."""
 
 UNKNOWN_ERROR = 0.5
 """Estimated error of marginals if there is no other estimate to compare them with."""
@@ -55,7 +56,7 @@ def belief_propagation(problem: Problem, _: Options, limits: Limits) -> Iterator
     sweeps, failures = FIRST_SWEEPS, 0
     while True:
         if messages.is_impossible:
-            # Messages have left the range of floats: this does not prove a sum of 0.
+            # Messages have underflowed, which does not prove a sum of 0.
             return
         yield estimate_of(messages, factors, sweeps)
         if is_settled or sweeps >= MAX_SWEEPS:
@@ -73,7 +74,7 @@ def messages_of(problem: Problem, factors: FactorList) -> MessageSweeps:
 
 
 def estimate_of(messages: MessageSweeps, factors: FactorList, sweeps: int) -> SumEstimate:
-    """Return the estimate by the messages of some sweeps, whose error is unknown."""
+    """Return the estimate after some sweeps; its error is unknown."""
     log_z, shares = messages.log_sum() + factors.log_scale, messages.marginals()
     errors = np.full(messages.variables, min(1.0, UNKNOWN_ERROR + messages.residual))
     figures = {"sweeps": sweeps, "residual": messages.residual}

@@ -1,4 +1,4 @@
-"""Mini-bucket elimination (Dechter and Rish 2003): a bound on the optimum, and an assignment by its messages."""
+"""Mini-bucket elimination (Dechter and Rish 2003): a bound on the optimum, and an assignment decoded from messages."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ if TYPE_CHECKING:
     from elimina.methods.cost_shifting import ShiftedProblem
 
 _TABLE_BYTES, _THREAD_TABLE_BYTES = 150, 320
-"""Bytes of a table of a few variables in the core's lists, and in those of each thread, its local search included."""
+"""Bytes of a small table in the core's shared lists, and in the lists of each thread (including its local search)."""
 
 _CONTEXT_BYTES, _PASSED_BYTES = 28, 4
-"""Bytes of an ancestor in a context (in the lists and in the cache's keys), and of a variable that a message passes."""
+"""Bytes of an ancestor in a context (in the lists and in the cache's keys), and of a variable between a message's
+sender and the variable that reads it."""
 
 
 class PseudoTreeTables(NamedTuple):
@@ -85,7 +86,7 @@ class PseudoTreeTables(NamedTuple):
         )
 
     def homes(self) -> list[list[TableStrides]]:
-        """Return the tables with each variable as their home."""
+        """Return, for each variable, the tables whose home it is."""
         result: list[list[TableStrides]] = [[] for _ in self.sizes]
         words = self.tables.tolist()
         at = 0
@@ -99,7 +100,7 @@ class PseudoTreeTables(NamedTuple):
 
 
 class TableStrides(NamedTuple):
-    """Place of a table: its offset, the stride of its home, and the number and stride of each other variable."""
+    """Layout of a table: its offset, the stride of its home, and the number and stride of each other variable."""
 
     offset: int
     stride: int
@@ -217,7 +218,7 @@ class Heuristic(NamedTuple):
         """Turn a bound on the plan's costs into one on the model's totals that allows for rounding errors."""
         if self.is_integer:
             return self.total_of(cost)
-        # Twice, because moment matching and a search over the messages add as many numbers again.
+        # The error is doubled, because moment matching and a search over the messages add up as many numbers again.
         slack = 2 * rounding(self.problem, self.plan, cost, self.encoded.constants, len(self.plan.order))
         return self.total_of(cost - slack)
 
@@ -239,10 +240,10 @@ class Heuristic(NamedTuple):
         return self.plan.dtype.startswith("int")
 
     def decode(self, session: GatheringSession, count: int = 1) -> list[list[int]]:
-        """Return assignments that give each variable, the last one eliminated first, a value of small bound.
+        """Return assignments: each variable, from the last one eliminated on, gets a value with a small bound.
 
-        The first assignment has the best values. Those of further assignments are drawn by Gumbel noise: for sums, in
-        proportion to their shares.
+        The first assignment takes the best values. Values of further ones are drawn by Gumbel noise: for sums, in
+        proportion to their terms.
 
         Args:
             session: Session with the messages; each variable's messages are read once for all assignments.
@@ -272,7 +273,7 @@ class Heuristic(NamedTuple):
 
         Args:
             session: Session that holds the tables.
-            chosen: A value for each variable of the model: the tables' cells at this assignment show their size.
+            chosen: A value for each variable of the model; cells at this assignment give the tables' magnitudes.
         """
         values = [chosen[v] for v in self.plan.order]
         cells = [
@@ -351,10 +352,10 @@ def run_mini_buckets(
 
 
 def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original: ShiftedProblem) -> Result:
-    """Bound the optimum by one run of mini-buckets, and follow them to an assignment, whose value is the other bound.
+    """Bound the optimum by one run of mini-buckets, and decode an assignment, whose value is the other bound.
 
     Args:
-        execution: Execution of the task ``mpe``. Where no bucket is partitioned, the bounds meet.
+        execution: Execution of the task ``mpe``. If no bucket is partitioned, both bounds are equal.
         seconds: Time spent so far by phase.
         original: Problem that the execution's problem was made from.
 

@@ -1,4 +1,4 @@
-"""Mixtures of proposals: one draws samples that another misses (Veach and Guibas 1995, the balance heuristic)."""
+"""Mixtures of proposals: one may draw samples that another one misses (Veach and Guibas 1995: balance heuristic)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from elimina._core import Sampler
 
 
 class MixtureSampler:
-    """Sampler of several proposals in equal shares, whose weights are relative to all of them.
+    """Sampler of equally many samples from several proposals, with weights relative to the mixture's density.
 
     Args:
-        components: Sampler of each proposal, and the constant of the logarithms of its weights; all have the same rows.
+        components: Sampler of each proposal, and the constant to add to its log-weights; all have the same rows.
     """
 
     def __init__(self, components: Sequence[tuple[Sampler, float]]) -> None:
@@ -44,5 +44,5 @@ class MixtureSampler:
                     judge.weigh(drawn, weights[other], threads)
                     weights[other] += addend
             states[:, begin:end] = drawn
-            # The inverse of a weight is the density of the sample over its product. The mixture has the mean density.
+            # A weight is the model's product over the proposal's density; the mixture has the mean of the densities.
             logs[begin:end] += math.log(len(self._components)) - np.logaddexp.reduce(-weights, axis=0)

@@ -45,7 +45,7 @@ _PROPOSAL_SHARE = 0.25
 """Largest share of the time limit for mini-buckets."""
 
 _MIN_BATCH_BYTES = 1 << 20
-"""Least memory for a batch of samples if the plan fits, even beyond the limit."""
+"""Bytes that a batch of samples may always take if the plan fits, even beyond the memory limit."""
 
 _MESSAGE_SHARE = 0.5
 """Share of the memory for messages."""
@@ -188,7 +188,7 @@ class _Drawn(NamedTuple):
     Attributes:
         indices: Index of each sample's value, shape ``(samples, variables of the problem's model)``.
         log_weights: Natural logarithm of each sample's weight.
-        effective_size: Number of independent samples of equal weight that are worth as much.
+        effective_size: Number of independent samples of equal weight that would be as informative.
         log_sum: Natural logarithm of the mean weight.
     """
 
@@ -211,7 +211,7 @@ def _draw(problem: Problem, form: SampleForm, question: SampleQuestion, seed: in
     indices = np.zeros((count, len(problem.model.sizes)), dtype=np.int32)
     for v, value in problem.fixed.items():
         indices[:, v] = value
-    # Filters draw equal numbers of samples; surplus ones are left out at random.
+    # All particle filters draw the same number of samples, so surplus samples are dropped at random.
     groups = -(-count // form.group)
     group = -(-count // max(1, groups)) if form.group > 1 else 1
     total = group * groups

@@ -1,4 +1,4 @@
-"""Observations of sequences of slices, in callers' forms."""
+"""Readers of observations of sequences, in all forms that callers may use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
 _BUFFER_BYTES = 1 << 26
-"""Largest bytes of kept messages; longer sequences compute them twice."""
+"""Largest number of bytes of messages in memory; messages of longer sequences are computed twice."""
 
 _BUFFER_SHARE = 0.5
 """Largest share of the memory limit for messages."""
@@ -174,12 +174,12 @@ class Sequences(NamedTuple):
         return observed
 
     def log_scale(self, row: int) -> float:
-        """Return the logarithm of the factor that ``evidence`` divides likelihoods by."""
+        """Return the logarithm of the number by which ``evidence`` divides likelihoods."""
         return float(sum(logs[row].max() for logs in self.logs.values()))
 
 
 def scaled_likelihoods(logs: Floats) -> tuple[Floats, Floats]:
-    """Return likelihoods from rows of logarithms, and the logarithm that each row was scaled by: its largest."""
+    """Return likelihoods from rows of logarithms, scaled to a largest one of 1, and each row's largest logarithm."""
     peaks = logs.max(axis=1, initial=-np.inf)
     return np.exp(logs - np.where(np.isneginf(peaks), 0.0, peaks)[:, None]), peaks
 
@@ -302,7 +302,7 @@ def _named_column(model: Model, sole: int | None, column: Any) -> dict[Any, Any]
 
 
 def _check_one_sequence(rows: Sequence[Any], *, is_of_states: bool) -> None:
-    """Refuse a list of sequences, and mixed rows: they must all be states, or lists of likelihoods or of one state."""
+    """Reject a list of sequences, and mixed rows: all must be states, or all lists (of likelihoods, or of a state)."""
     if not any(hasattr(kind, "__len__") and not issubclass(kind, str | bytes) for kind in set(map(type, rows))):
         return
     lengths = [len(row) for row in rows if _is_list(row)]

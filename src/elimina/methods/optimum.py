@@ -1,4 +1,4 @@
-"""Optimum and assignment by the run of a plan, slice by slice."""
+"""Optimum and optimal assignment by running a plan, slice by slice."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: list[int
 def optimum_result(
     model: Model, bound: int | float, chosen: Sequence[int], score: int | float, tolerance: float = 0.0
 ) -> Result:
-    """Return the answer from a bound and an assignment; the model's own upper bound may rule the assignment out."""
+    """Return the answer from a bound and an assignment, unless the model's upper bound excludes the assignment."""
     result = result_between(model, bound, chosen, tolerance, score)
     is_none = result.value is None and (bounds_meet(bound, score, tolerance) or model.is_beyond_bound(bound))
     return Result("infeasible", "mpe") if is_none else result
@@ -157,8 +157,8 @@ def initial_state(execution: Execution) -> State:
 def _slice_bounds(execution: Execution, state: State) -> SliceBounds | None:
     """Return the bounds of the slices; None if there are none.
 
-    Bounds are computed once, together with a first solution, and kept in the state, because the sequence of the slices
-    follows from them.
+    They are computed once, together with a first solution, and kept in the state: a resumed run needs the same bounds,
+    because they determine the sequence of the slices.
     """
     from elimina.methods.slice_bounds import SliceBounds, bound_slices
 
@@ -174,7 +174,7 @@ def _slice_bounds(execution: Execution, state: State) -> SliceBounds | None:
 
 
 def _sequence(execution: Execution, bounds: SliceBounds | None, count: int) -> Sequence[int]:
-    """Return the slices that are run, in sequence: promising ones first where there are bounds."""
+    """Return the sequence of the slices to run: promising ones first, if there are bounds."""
     numbers = execution.slice_numbers(count)
     if bounds is None or not execution.plan.form.variables:
         return numbers

@@ -37,7 +37,7 @@ FitEnd = Literal["converged", "max-iterations", "time-limit", "interrupt"]
 NO_ROWS = "the data have no rows: fit needs at least one"
 
 START_COUNT = 1.0
-"""Initial count of each cell of a table, besides the rows that observe its family, so that no cell is 0."""
+"""Count that is added to each cell of a starting table, so that no cell is 0."""
 
 
 class Fit(Displayed, Generic[Fitted]):
@@ -328,7 +328,7 @@ def _starts(data: FitData, options: FitOptions) -> Iterator[list[Floats]]:
     if options.start == "model":
         yield families.tables_of([factor.dense() for factor in families.model.factors])
     else:
-        # A family that no row observes as a whole is drawn: equal states of a latent variable would stay equal.
+        # Tables without a complete row are drawn at random, because equal states of a latent variable would stay equal.
         yield families.tables_of(
             [
                 counts + START_COUNT + pseudo_counts if leader in observed_leaders else weights

@@ -80,7 +80,7 @@ class Sensitivities(RowTable[Sensitivity]):
     fields = Sensitivity._fields
 
     def __init__(self, rows: Sequence[Sensitivity], query: dict[str, State], posterior: float) -> None:
-        # Rounded for sorting: both states of a binary variable have derivatives that are equal but for rounding.
+        # Derivatives are rounded before sorting: those of both states of a binary variable differ only by rounding.
         super().__init__(sorted(rows, key=lambda row: -float(f"{abs(row.derivative):.9e}")))
         self.query, self.posterior = query, posterior
 

@@ -1,4 +1,4 @@
-"""Partition function by the run of a plan, slice by slice."""
+"""Partition function by running a plan, slice by slice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State that a search leaves to the next search of the same problem."""
+"""State with which the next search of the same problem continues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FIRST_CONSISTENCY_SECONDS = 0.25
 """Seconds of soft local consistency before any other method."""
 
 MIN_KEPT_MEMORY_BYTES = 1 << 30
-"""Least memory limit, in bytes, with which a search is kept for the next one."""
+"""Least memory limit, in bytes, with which the state of a search is kept."""
 
 
 class PausedSearch:
@@ -24,8 +24,8 @@ class PausedSearch:
     Attributes:
         problem: Problem of both searches; None: no search has been paused.
         original: The problem with its costs shifted.
-        improvement: Local search where it stopped; None: it was not begun, or its tables are too large.
-        consistency: Soft local consistency where it stopped; None: it was not begun, or is to begin again.
+        improvement: Paused local search; None: it has not begun, or its tables are too large.
+        consistency: Paused soft local consistency; None: it has not begun, or has to restart.
         first_order: Elimination order that was found quickly; None: there is none.
         order: Number of the order of soft local consistency (``consistency_order``).
         orders: Number of the last order that was tried.
@@ -37,7 +37,7 @@ class PausedSearch:
         self.clear()
 
     def within(self, problem: Problem, memory: int) -> PausedSearch:
-        """Return the state for a problem: itself without data of other problems, or a new state if memory is scarce."""
+        """Return this state, cleared if it is of another problem; or a new state, if memory is scarce."""
         if memory < MIN_KEPT_MEMORY_BYTES:
             return PausedSearch()
         if self.problem is not problem:

@@ -1,10 +1,10 @@
 """Upper bounds on expected utilities where decisions forget, and policies of largest expected utility.
 
-A relaxation lets each decision see more, so that the diagram is soluble: its maximum expected utility is an upper bound
-(Nilsson and Höhle 2001; Yuan, Wu and Hansen 2010). In a long diagram, decisions remember as many earlier ones as fit,
-and see the state of the world before these. Branch and bound fixes the state that a decision takes at one
-combination of its observations, where the policies of the relaxation take several. A relaxation that never does so has
-policies of the diagram itself, whose expected utility is the bound.
+In a relaxation, each decision has further observations, such that the diagram is soluble: its maximum expected utility
+is an upper bound (Nilsson and Höhle 2001; Yuan, Wu and Hansen 2010). In a long diagram, a decision remembers as many
+earlier ones as memory allows, and observes the state of the world before these. There is a conflict if the policies of
+the relaxation take several states at one combination of a decision's original observations. Branch and bound then fixes
+this state. Without conflicts, the policies are policies of the diagram itself, whose expected utility is the bound.
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ Allowed = Mapping[int, NDArray[np.bool_]]
 """Decision -> the states that it may take at each combination of its observations."""
 
 _MAX_RELAXED_BYTES = 1 << 24
-"""Most bytes that the update of a relaxation's policy takes: each node computes all policies."""
+"""Largest number of bytes that the update of a relaxation's policy may take: each node computes all policies."""
 
 _PROOF_GAP = 1e-11
-"""Gap that counts as none, relative to the range of the utilities."""
+"""Policies are optimal if the gap is at most this share of the range of the utilities."""
 
 _MIN_CONFLICT = 1e-12
 """Least probability of a conflict between the policies of a relaxation and those of the diagram."""
 
 
 class _Relaxation(NamedTuple):
-    """A soluble diagram in which decisions see more.
+    """A soluble diagram in which decisions have further observations.
 
     Attributes:
         graph: Graph of the diagram.
-        order: Decisions, the last one first: the order in which their policies are computed.
+        order: Decisions in the order in which their policies are computed: the last one first.
         own: Decision -> the observations that it has in the diagram itself.
         added: Decision -> further observations.
     """
@@ -121,7 +121,7 @@ def _searched(
     upper: float,
     is_over: Callable[[int], bool],
 ) -> Iterator[PolicySet]:
-    """Yield ever better policies, with ever closer upper bounds on the expected utility of any policies.
+    """Yield better and better policies, with closer and closer upper bounds on the largest expected utility.
 
     Args:
         question: The diagram, the evidence and the given policies.
@@ -148,7 +148,7 @@ def _searched(
 
 
 def _relaxations(question: DecisionQuestion, updates: PolicyUpdates) -> list[Iterator[_Relaxation]]:
-    """Return series of soluble relaxations, each with ever closer bounds; the first one that is not empty is used."""
+    """Return two series of soluble relaxations with closer and closer bounds; the first non-empty series is used."""
     return [_full_memory(question, updates), _windows(question, updates)]
 
 
@@ -160,7 +160,7 @@ def _full_memory(question: DecisionQuestion, updates: PolicyUpdates) -> Iterator
 
 
 def _windows(question: DecisionQuestion, updates: PolicyUpdates) -> Iterator[_Relaxation]:
-    """Yield soluble relaxations in which decisions remember ever more of the latest ones, while policies are small."""
+    """Yield soluble relaxations in which decisions remember more and more earlier ones, while policies are small."""
     for window in range(len(updates.order.others)):
         relaxation, needed = _relaxation(question, updates, window)
         if needed > _MAX_RELAXED_BYTES:
@@ -170,7 +170,7 @@ def _windows(question: DecisionQuestion, updates: PolicyUpdates) -> Iterator[_Re
 
 
 def _relaxation(question: DecisionQuestion, updates: PolicyUpdates, window: int) -> tuple[_Relaxation | None, int]:
-    """Return a diagram in which decisions see more of the past, None if it is not soluble, and its policies' bytes.
+    """Return a relaxation (None if it is not soluble), and the bytes of its policies.
 
     A decision remembers a number of earlier decisions, with all that these observed. It also observes all variables
     that neither these decisions nor later ones affect, such as the state of the world before them.
@@ -294,7 +294,7 @@ class _Search:
             restricted = node.allowed[decision].copy()
             restricted[row] = False
             restricted[row][state] = True
-            # Policies of later decisions do not depend on this decision's policy.
+            # Later decisions keep their policies, because these do not depend on this decision's policy.
             later = self._relaxation.order[: self._relaxation.order.index(decision)]
             yield self._node({**node.allowed, decision: restricted}, node.bound, {d: node.relaxed[d] for d in later})
 

@@ -1,4 +1,4 @@
-"""Posteriors within the memory: exact if their elimination fits, otherwise estimates."""
+"""Posteriors within the memory limit: exact if an elimination fits, otherwise estimates."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class PosteriorEstimation:
 
 
 def quick_posteriors(inquiry: MarginalQuery) -> Result | None:
-    """Return posteriors by a few sweeps of belief propagation; None if their products leave the range of floats.
+    """Return posteriors by a few sweeps of belief propagation; None if messages underflow.
 
     Args:
         inquiry: Posteriors that are asked for.
@@ -167,7 +167,7 @@ def _may_be_impossible(inquiry: MarginalQuery) -> bool:
 
 
 def _error_of_asked(inquiry: MarginalQuery, estimate: SumEstimate) -> float:
-    """Return the mean error of the queried marginals; those of observed variables have none."""
+    """Return the mean error of the queried marginals; the error of an observed variable is 0."""
     if estimate.errors is None:
         return estimate.error
     (variables, sources), problem = inquiry.structure.wanted, inquiry.structure.problem

@@ -162,7 +162,7 @@ class PosteriorQueries(CompiledTree):
         if self.is_exact:
             self._check_possible()
         model, hard, merged = rewritten_for_sums(with_leaves(self.model, self._observations))
-        # The plan of a joint distribution covers only what its variables depend on, so all evidence is checked here.
+        # A plan of a joint distribution leaves out irrelevant factors, so the evidence is checked here.
         if not self.is_exact and self.log10_evidence == -math.inf:
             raise ImpossibleEvidenceError(impossible_text(self.model, self._observations))
         needed, room = 8 * math.prod(self.model.sizes[v] for v in asked), host_memory(self._options)

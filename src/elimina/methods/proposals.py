@@ -1,10 +1,10 @@
-"""Distributions to draw samples from: each variable given the variables drawn before it, by its bucket's tables.
+"""Distributions to draw samples from: each variable is drawn given those drawn before it, by its bucket's tables.
 
-The product of a bucket's factors and messages, at states of the variables eliminated later, is the conditional
-distribution of its variable up to a constant (Dechter 1999, section 7, run backwards). In partitioned buckets, these
-are the messages of weighted mini-buckets (Liu, Fisher and Ihler 2015, "Probabilistic variational bounds for graphical
-models"). A sample's weight is its probability in the model over that of drawing it. The bound on the sum also bounds
-all weights.
+Variables are drawn in reverse elimination order. At the states drawn so far, the product of the factors and messages in
+a variable's bucket is proportional to the conditional distribution of the variable (Dechter 1999, section 7). If
+buckets are partitioned, the messages are those of weighted mini-buckets (Liu, Fisher and Ihler 2015, "Probabilistic
+variational bounds for graphical models"). A sample's weight is its probability in the model divided by the probability
+of drawing it. The bound on the sum also bounds all weights.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from elimina.running.execution import Execution
 from elimina.running.scales import Scales, roots
 
 _TABLE_SECONDS = 2e-5
-"""Time to place a table of a plan for a sampler."""
+"""Seconds to lay out a table of a plan for a sampler."""
 
 _CELL_BYTES = 8
 
@@ -49,11 +49,11 @@ class Proposal(NamedTuple):
     Attributes:
         sampler: Sampler that draws all variables.
         variables: Variable of each row of its samples.
-        log_constant: Natural logarithm of a factor of all weights, which the sampler's weights do not include.
+        log_constant: Natural logarithm of a constant by which the sampler's weights have to be multiplied.
         log_bound: Upper bound on the natural logarithm of each weight, and of the sum; infinity if there is none.
         is_exact: True if samples are drawn from the model's distribution: then all weights are the same.
         bytes: Memory of its tables.
-        divided: Number of divided buckets.
+        divided: Number of partitioned buckets.
     """
 
     sampler: Sampler | MixtureSampler
@@ -157,7 +157,7 @@ def _exact_proposal(execution: Execution) -> Proposal:
             del arena
             continue
         log_sum = scales.sum_of(run).times(encoded.factor).log10 * math.log(10)
-        # Cells between tables are undefined, so warnings about their logarithms mean nothing.
+        # Padding between tables is undefined, so warnings about its logarithms are ignored.
         with np.errstate(divide="ignore", invalid="ignore"):
             np.log(arena, out=arena)
         break
@@ -207,12 +207,12 @@ class LoggedTables:
             self.add([row[v] for v in table.scope], row[home], np.log(table.dense().astype(np.float64)))
 
     def sampler(self, sizes: NDArray[np.int64], first: int, last: int, *, is_weighted: bool = False) -> Sampler:
-        """Return a sampler of the rows from ``first`` on and below ``last``.
+        """Return a sampler of the rows from ``first`` up to, but not including, ``last``.
 
         Args:
             sizes: Number of values of each row.
             first: Lowest row, which is drawn last.
-            last: End of the rows: the row below it is drawn first.
+            last: End of the rows: the row before it is drawn first.
             is_weighted: True if samples are weighted by the sum of the tables' product over each variable.
         """
         arena = self._logs[0] if len(self._logs) == 1 else np.concatenate([np.zeros(0), *self._logs])
@@ -277,7 +277,7 @@ def descendant_sampler(descendants: Mapping[int, Table], sizes: Sequence[int], d
     Args:
         descendants: The variables and their distributions.
         sizes: Domain sizes of all variables.
-        drawn: Variables of the rows before theirs, which another sampler draws.
+        drawn: Variables of the first rows, which another sampler draws.
     """
     rows = (*drawn, *descendants)
     row = {v: number for number, v in enumerate(rows)}

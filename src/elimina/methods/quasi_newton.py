@@ -32,7 +32,7 @@ _MIN_CURVATURE = 1e-12
 
 
 def minimise(function: Callable[[Vector], tuple[float, Vector]], start: Vector) -> Iterator[tuple[float, Vector]]:
-    """Yield ever smaller values of a function with their arguments, beginning at the start.
+    """Yield smaller and smaller values of a function with their arguments, from the start on.
 
     Args:
         function: Function that returns its value and its gradient.

@@ -97,7 +97,7 @@ def relevant_explanations(targets: Sequence[Variable], posterior: Floats, prior:
         subsets.append((chosen, _bayes_factors(after, before), after, before))
     numbers = np.concatenate([np.full(len(factors), number) for number, (_, factors, _, _) in enumerate(subsets)])
     cells = np.concatenate([np.arange(len(factors)) for _, factors, _, _ in subsets])
-    # A stable sort keeps explanations of fewer variables before others that are as good but for rounding.
+    # Factors are rounded and sorted stably, so that of equally good explanations, those of fewer variables come first.
     keys = np.concatenate([np.round(np.log(np.maximum(factors, 1e-300)), 9) for _, factors, _, _ in subsets])
     rows: list[Explanation] = []
     for position in np.argsort(-keys, kind="stable").tolist():

@@ -139,7 +139,7 @@ class _Clique(NamedTuple):
 
 
 class RowDecoder:
-    """A decoder of the states of all variables in rows that observe the same variables, or some of these.
+    """A decoder of the states of all variables, for rows that observe variables of a fixed set.
 
     Args:
         model: A probability model.
@@ -258,7 +258,7 @@ class RowDecoder:
                     highs = cells.max(axis=1, keepdims=True)
                     cells = np.exp(cells - np.where(np.isfinite(highs), highs, 0.0))
                 sums = cells.cumsum(axis=1)
-                # A number below the total never selects a trailing cell of probability 0.
+                # Draws are below the total, so a trailing cell of probability 0 is never selected.
                 chosen = (sums <= draws[:, number, None] * sums[:, -1:]).sum(axis=1)
                 chosen = np.minimum(chosen, cells.shape[1] - 1)
             for v, codes in zip(clique.others, np.unravel_index(chosen, clique.sizes), strict=True):

@@ -31,7 +31,7 @@ class SearchLimits(NamedTuple):
         deadline: Deadline by ``time.monotonic``; None: there is none.
         gap: Largest gap of bounds that are close enough.
         upper_bound: Total of a known assignment; None if there is none.
-        nodes: Largest number of nodes of the search tree in each round.
+        nodes: Largest number of nodes that each round searches.
         rounds: Rounds after which the search ends; 0: after the first turn of soft local consistency.
         messages: Estimated seconds of the first round's mini-buckets; each round may take ten times as long as the one
             before.
@@ -102,7 +102,7 @@ class SearchState:
         """Mark the search as complete.
 
         Args:
-            is_in_doubt: True if only rounding may have kept an assignment from being a solution.
+            is_in_doubt: True if an assignment may have been rejected only because of rounding.
         """
         self.is_exhausted = True
         limits = [limit for limit in (self.problem.model.upper_bound, self.limits.upper_bound) if limit is not None]
@@ -135,7 +135,7 @@ class SearchState:
 
     def report(self) -> None:
         """Report the bounds and assignment, and keep them for the profile."""
-        # A given total is not a bound: there may be no assignment with it.
+        # The user's upper bound is not reported, because there may be no assignment with this total.
         bounds = self.bounds_with(None if self.chosen is None else self.score)
         if not self.stats["profile"] or self.stats["profile"][-1][1:3] != bounds[1:3]:
             self.stats["profile"].append(bounds)

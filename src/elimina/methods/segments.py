@@ -1,4 +1,4 @@
-"""An optimum in segments of the bucket tree, where not all messages fit together.
+"""An optimum in segments of the bucket tree, for plans whose messages do not all fit into memory at the same time.
 
 Decoding an optimum needs all messages, while a run without decoding needs few of them at a time. So a run keeps only
 the messages next to its root, and decodes the variables there. Given their values, the rest of the problem falls into
@@ -64,7 +64,7 @@ def optimum_in_segments(execution: Execution, clock: dict[str, float]) -> Result
             if values:
                 raise InternalError("a segment has no solution although the whole has one; please report this")
             break
-        # The first run finds the optimum of the whole problem; the others only find more values of its assignment.
+        # The first run gives the optimum of the whole problem; later runs only decode further variables.
         best = value if best is None else best
         slacks.append(rounding(part, plan, math.fsum(ends), slice_.encoded.constants) if is_rounded else 0.0)
         assignment = slice_.run.assignment
@@ -82,7 +82,7 @@ def _run(execution: Execution, part: Problem, plan: Plan, done: int) -> Slice:
     def report(share: float) -> None:
         execution.report(min(1.0, (done + share * plan.work) / max(1, execution.plan.work)))
 
-    # All of the run is taken, so that its session is closed.
+    # Unpacking exhausts the generator, so that it closes its session.
     (slice_,) = Sweep(Execution(part, plan, devices_of(execution.backend)[0], report), {}).run([0])
     assert slice_ is not None
     return slice_

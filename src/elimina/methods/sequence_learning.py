@@ -1,7 +1,7 @@
 """Parameters of a dynamic network from sequences: expectation maximisation over slices that share their tables.
 
-Where the network is a hidden Markov model, one forward and one backward pass give the expected counts of all slices.
-Other networks are unrolled, once for each length of a sequence.
+For hidden Markov models, one forward and one backward pass give the expected counts of all slices. Other networks are
+unrolled, once for each length of a sequence.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Single policy updating: policies each of which is best given the others.
 
-A utility is a variable of two states whose probabilities grow with it (Cooper, 1988, "A method for using belief
-networks as influence diagrams"), so that the expected utility at each state of a decision and of its observations is a
-joint distribution, which elimination computes. One decision after another gets the policy that is best for the policies
-of the others (Lauritzen and Nilsson, 2001). In a soluble diagram, such as one without forgetting, one pass in the right
-order is optimal: that is elimination in the order of the decisions (Jensen, Jensen and Dittmer, 1994).
+A utility becomes a variable of two states; the probability of the second one grows with the utility (Cooper, 1988, "A
+method for using belief networks as influence diagrams"). So the expected utility at each state of a decision and of its
+observations is a joint distribution, which elimination computes. One decision after another gets the policy that is
+best given the policies of the others (Lauritzen and Nilsson, 2001). In a soluble diagram, such as one without
+forgetting, a single pass in the right order is optimal (Jensen, Jensen and Dittmer, 1994).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ logger = logging.getLogger("elimina")
 Floats = NDArray[np.float64]
 
 _ROUNDING = 1e-12
-"""Differences of expected utilities that count as none, relative to the range of the utilities."""
+"""Expected utilities count as equal if they differ by at most this share of the range of the utilities."""
 
 _BYTES_PER_CELL = 64
 """Bytes of a cell of a policy: of its joint distribution with a utility, of the sum, and of the policy."""
@@ -86,7 +86,7 @@ class PolicySet(NamedTuple):
 
 
 class UtilityVariable(NamedTuple):
-    """A utility as a variable of two states: the second one has the share of the utility in its range.
+    """A utility as a variable of two states; the second one's probability is the utility scaled to the range 0 to 1.
 
     Attributes:
         name: Name of the utility.
@@ -220,8 +220,8 @@ class PolicyUpdates:
             graph: Graph of these observations.
 
         Returns:
-            Expected utilities above the least ones, times the probabilities of the observations; and the differences
-            of these products that count as none.
+            Expected utilities minus the least utilities, multiplied by the probabilities of the observations; and the
+            largest differences with which these products count as equal.
         """
         count = len(self._question.diagram.variables)
         shape = [self._question.diagram.variables[v].size for v in scope]
@@ -230,10 +230,10 @@ class PolicyUpdates:
         for n in sorted(graph.later_utilities(decision)):
             utility = self._utilities[n - count]
             joint = self.joint(network, [n, *scope]) * shape[-1]
-            # The least utility does not matter: observations have the same probability at each state of the decision.
+            # The least utility may be left out: it adds the same amount at each state of the decision.
             shares = joint.sum(axis=0).mean(axis=-1, keepdims=True)
             weighted += utility.width * joint[1]
-        # Rounding must not choose between equal states, nor make the iteration alternate without end.
+        # With this tolerance, rounding does not decide between equal states, nor make the iteration alternate forever.
         return weighted, _ROUNDING * self.utility_range * shares
 
     def expected_utilities(self, policies: Mapping[int, Table]) -> dict[str, float]:

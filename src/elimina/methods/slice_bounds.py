@@ -1,7 +1,7 @@
 """Bounds on the slices of a plan, so that most slices need not run.
 
-One elimination by mini-buckets (Dechter and Rish 2003) with the variables of the slices left in the tables bounds all
-slices at once.
+One elimination by mini-buckets (Dechter and Rish 2003), which keeps the variables of the slices, bounds all slices at
+once.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class SliceBounds(NamedTuple):
         return bool(self.costs[number].item() >= best + self.slack)
 
     def sequence(self, sizes: Sequence[int]) -> list[int]:
-        """Return all slices such that promising ones come early, and values of slow variables still change seldom.
+        """Return a sequence of all slices: promising ones come early, and values of slow variables change seldom.
 
         Args:
             sizes: Sizes of the conditioned variables, the slowest one first.
@@ -107,7 +107,7 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
     memory = plan.memory_limit if plan.on_host else backend.memory()
     order = (*plan.order, *slicing.variables)
     options = Options("cpu", memory, order, threads=backend.threads)
-    # All devices wait for the bounds, so these get the time of a single device.
+    # All devices wait for the bounds, so the time limit is divided by their number.
     seconds = min(_MAX_BOUND_SECONDS, _BOUND_TIME_SHARE * plan.seconds / len(devices_of(execution.backend)))
     original = shift_tables(problem, options, seconds)
     bounding = _bounding_plan(original.moved, plan, slicing, backend, memory, seconds)

@@ -1,8 +1,8 @@
 """Passes over the slices of a dynamic network by the interface algorithm (Murphy 2002, "Dynamic Bayesian networks").
 
-One junction tree for the first slice and one for the later ones are planned once, and run for each slice. The variables
-with children in the next slice are its interface. An auxiliary variable has their joint states: messages are its
-likelihoods and its posteriors.
+Two junction trees are planned, for the first slice and for later ones, and run for each slice. The variables with
+children in the next slice are the interface. An auxiliary variable represents its joint states: a message is a
+likelihood of this variable in one slice's tree, and its posterior in the other's.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from elimina.system import cached_property
 Observation = int | Floats
 
 _SMALL = 1e-280
-"""Probability of a joint state below which it may lose digits, or become 0."""
+"""Probability below which a joint state's weight may lose digits, or become 0."""
 
 _RELEVANT, _LEVEL = -40.0, 300.0
-"""Logarithm of a share of a posterior below which it counts as 0; and the largest difference between the logarithms of
-weights that one run of a tree takes."""
+"""Joint states whose share of a posterior has a logarithm below the first number are ignored; one run of a tree takes
+weights whose logarithms differ by at most the second number."""
 
 _MAX_PATTERNS = 1024
-"""Largest number of observations of a slice whose possible joint states are kept."""
+"""Largest number of combinations of observations for which the possible joint states are cached."""
 
 _PAIRS_MEMORY_SHARE = 0.125
 """Share of the memory for a table of pairs of joint states, where messages are logarithms."""
@@ -97,9 +97,9 @@ class SliceTree:
         """Set the messages of the interfaces, and the observations of the slice.
 
         Args:
-            before: Weights of the joint states of the interface before.
+            before: Weights of the joint states of the previous slice's interface.
             observations: Variable of the slice -> index of its state, or likelihoods.
-            after: Weights of the joint states of the slice's own interface, or the index of one.
+            after: Weights of the joint states of this slice's interface, or the index of one joint state.
         """
         weights: dict[int, list[Observation]] = {}
         for v, observation in observations.items():
@@ -180,8 +180,8 @@ class SliceTrees:
 
         Args:
             sequences: Observations.
-            limits: Limits of the run; its single message never reaches them.
-            marginals: Arrays for the posteriors of the variables that are asked for; they are left to the caller.
+            limits: Limits of the run; they are not used, because only one message is in memory.
+            marginals: Arrays for the posteriors of the variables that are asked for; the caller fills them.
             keeps_states: False if only the probabilities of the observations are asked for.
         """
         variables = tuple(marginals) if keeps_states else ()
@@ -252,9 +252,9 @@ class SliceTrees:
         return after, total + sequences.log_scale(row), marginals
 
     def _log_moves(self, before: Message | None, sequences: Sequences, row: int) -> Floats | None:
-        """Return the logarithms of a slice's sums by joint states of the earlier interface (rows) and of its own.
+        """Return the logarithms of a slice's sums for each joint state of the previous interface (rows) and of its own.
 
-        None if all of them are 0.
+        The result is None if all sums are 0.
         """
         tree = self._first if before is None else self._moves
         tree.observe(None, sequences.evidence(row))
@@ -295,7 +295,7 @@ class SliceTrees:
         joint = logs[:, None] + moves + after
         relevant = joint > joint.max() + _RELEVANT
         rows, tree = np.flatnonzero(relevant.any(axis=1)), self._first if before is None else self._later
-        # Each run takes the previous slice's states of one level, whose weights fit the range of floats together.
+        # States of the previous slice are grouped by levels of their weights; the weights of a level fit in floats.
         levels = ((logs[rows].max() - logs[rows]) // _LEVEL).astype(np.int64)
         posteriors = {v: np.zeros((1, self._network.variables[v].size)) for v in variables}
         for level in np.unique(levels).tolist():
@@ -418,7 +418,7 @@ class SliceTrees:
     def _best_message(self, message: Message | None, sequences: Sequences, row: int) -> tuple[Message, float]:
         """Return log-probabilities of the best paths to each joint state, relative to the largest, and the largest.
 
-        The message of the slice before is added outside the tree, so that only the moves of one slice have to be within
+        The message of the previous slice is added outside the tree, so only the moves of one slice have to be within
         the range of a float.
         """
         moves = self._log_moves(message, sequences, row)
@@ -436,7 +436,7 @@ class SliceTrees:
 
 
 class _Messages:
-    """Messages before the slices of a sequence: all, or some from which the others are recomputed.
+    """Messages before the slices of a sequence: either all are stored, or some, from which others are recomputed.
 
     Args:
         first: First slice of the sequence.
@@ -475,7 +475,7 @@ class _Messages:
 
 
 def _scaled(logs: Floats, is_relevant: NDArray[np.bool_]) -> Floats:
-    """Return weights from logarithms, the largest relevant one 1, and those that are not relevant 0."""
+    """Return weights from logarithms, scaled to a largest relevant weight of 1; irrelevant ones become 0."""
     weights = np.zeros(len(logs))
     weights[is_relevant] = np.exp(logs[is_relevant] - logs[is_relevant].max())
     return weights

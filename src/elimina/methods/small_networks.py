@@ -1,4 +1,4 @@
-"""Answers of small problems at once, by the compiled planner and executor of the core."""
+"""Answers to small problems without a plan in Python, by the planner and executor of the core."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from elimina.running.scaled import ScaledNumber, partition_result
 
 
 def rewritten_for_sums(observed: Observed, whole: Collection[int] = ()) -> Observed:
-    """Return an observed probability model with the same sums, but small instead of large listed tables and domains.
+    """Return an observed probability model with the same sums, in which large listed tables and domains are smaller.
 
     Args:
         observed: A model and its observations.
@@ -46,7 +46,7 @@ _MAX_COMBINATIONS = 4e6
 """Largest number of combinations of output cells and eliminated values: a few ms. Longer runs need a better order."""
 
 _MIN_TIME_LIMIT_SECONDS = 1.0
-"""Least time limit, in seconds, that small networks always keep."""
+"""Least time limit, in seconds, with which calls are answered at once: small networks always keep it."""
 
 _MAX_LOG = 700.0
 """Largest natural logarithm of a finite float; its negation is the least one."""
@@ -145,7 +145,7 @@ def answer_at_once(
 ) -> Result | None:
     """Answer ``mar``, ``pr`` or ``count`` of a small model; None if that may take long, or needs a plan.
 
-    A query is answered by the posteriors of all variables: to leave out what it does not depend on takes longer.
+    For a query, the posteriors of all variables are computed, because leaving out irrelevant factors takes longer.
 
     Args:
         model: Any model.

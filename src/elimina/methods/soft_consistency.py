@@ -1,4 +1,4 @@
-"""Branch and bound with soft local consistency: costs are shifted at every node until the constant bounds the rest.
+"""Branch and bound with soft local consistency: at every node, costs are shifted to a constant, the lower bound.
 
 The consistency is EDAC* (S. de Givry, F. Heras, M. Zytnicki, J. Larrosa, "Existential arc consistency: getting closer
 to full arc consistency in weighted CSPs", IJCAI 2005). The search is hybrid best-first (D. Allouche, S. de Givry,
@@ -39,11 +39,11 @@ _BOUND_TOLERANCE = 5e-10
 """Relative step between float costs: solutions that are better by less are not searched for."""
 
 _SLACK = 1e-6
-"""Share of the upper bound below which float costs are not shifted any more."""
+"""Float costs below this share of the upper bound are not shifted."""
 
 _MIN_GAIN_SHARE = 0.01
-"""Least gain of a pass of cost shifting, as a share of the bound, after which another one is made: the search does not
-profit from further ones, of which there can be hundreds (warehouse location)."""
+"""Passes of cost shifting end once a pass raises the bound by less than this share: the search does not profit from
+further ones, of which there can be hundreds (warehouse location)."""
 
 
 class ConsistencyState(NamedTuple):
@@ -111,7 +111,7 @@ def core_costs_of(
 ) -> CoreCosts | None:
     """Return a problem's costs as the core reads them.
 
-    There are none (None) if no variable is free, costs or their copies are too large, or everything is forbidden.
+    The result is None if no variable is free, costs or their copies are too large, or everything is forbidden.
 
     Args:
         problem: Problem of the task ``mpe``.
@@ -139,7 +139,7 @@ def core_costs_of(
         worst = sign * model.upper_bound
         distance = worst - offset
         if not model.is_integer:
-            # The bound is moved by its rounding error, so that it excludes no solution.
+            # The upper bound is raised by its rounding error, so that it excludes no solution.
             distance -= widened(0.0, worst, offset)
         top = top if distance * unit >= top else math.ceil(max(0, distance * unit))
     if total is not None and is_found:
@@ -223,7 +223,7 @@ class SoftConsistency:
         del core_costs
         number_of = {v: n for n, v in enumerate(reduction.kept)}
         rest = reduction.rest
-        # A packing forbids pairs of values. Cliques of these give a better bound than shifts, which would hide them.
+        # A packing forbids pairs of values. Cliques of these pairs bound better than shifts, which would hide them.
         if shift_seconds > 0 and not reduction.is_packing:
             network = rest.sizes, rest.starts, rest.members, rest.costs
             shifted = shifted_costs(network, rest.constant, spread, top, shift_seconds)

@@ -19,8 +19,8 @@ from elimina.problem.preparation import Problem
 from elimina.result import Interval
 
 _REACH_POWER, _USUAL_REACH = 0.25, 4.0
-"""An error is a geometric mean: exponent of the interval's reach in it (the standard error has the rest), fitted to
-files of the UAI competitions. Reach of an interval, in standard errors, if the weights of samples are similar."""
+"""A stated error is a weighted geometric mean of the standard error and the interval's reach. Weight of the reach,
+fitted to files of the UAI competitions; usual reach in standard errors, if the weights of samples are similar."""
 
 
 @dataclass(slots=True)
@@ -68,7 +68,7 @@ class Limits:
 
 
 class SampleFolds(NamedTuple):
-    """Samples in independent folds: agreement between folds is not noise.
+    """Samples in independent folds, whose noise is independent, so that it cancels in products of two folds.
 
     Attributes:
         weights: Share of each fold in the weight of all samples, shape ``(folds,)``.
@@ -113,7 +113,7 @@ class SumEstimate(NamedTuple):
 
     @property
     def is_zero(self) -> bool:
-        """True if the sum is proved to be 0; samples, and messages outside the range of floats, prove nothing."""
+        """True if the sum is proved to be 0; samples and underflowed messages do not prove it."""
         return self.log_z == -math.inf and self.log_z_error == 0
 
     @property
@@ -129,8 +129,8 @@ class SumEstimate(NamedTuple):
     def stated_log_error(self) -> float:
         """Error of ``log_z`` that an answer states: between ``log_z_error`` and the reach of the interval.
 
-        An interval of many standard errors shows that the weights of the samples differ much: larger ones may be
-        missing.
+        If the interval extends over many standard errors, the weights of the samples differ much, so even larger
+        weights may be missing.
         """
         if self.interval is None or self.log_z is None or not 0 < self.log_z_error < math.inf:
             return self.log_z_error
@@ -140,7 +140,7 @@ class SumEstimate(NamedTuple):
 
 
 EstimateMethod = Callable[[Problem, Options, Limits], Iterator[SumEstimate]]
-"""A method: yields ever better estimates, the last one at its deadline; ends when it cannot improve."""
+"""A method that yields better and better estimates until its deadline, and ends when it cannot improve."""
 
 
 def log10_interval(interval: Interval | None, log_factor: float = 0.0) -> Interval | None:

@@ -1,8 +1,8 @@
 """Estimates of a sum: from samples with a confidence interval, or of another method if that is more certain.
 
-The other methods approximate the sum by clusters, regions or trees of bounded size, and cannot tell how far off they
-all are. So the error of each is at least its distance from the closest of the others. It is unknown if its sum is still
-that of belief propagation, and no other method has measured an error.
+The other methods approximate the sum by clusters, regions or trees of bounded size, and do not measure their common
+error. So the error of each is at least its distance from the closest other one. The error of a method is unknown if its
+sum equals that of belief propagation and no other method has stated an error.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ SUM_METHODS = (
     SumMethod(generalised_belief_propagation, 0.15),
     SumMethod(incremental_trees, 0.2),
 )
-"""Methods without samples, in the order of their turns. They converge soon or seldom; samples get the remaining
-time."""
+"""Methods without samples, in the order in which they run. They converge soon or not at all, so samples get the
+remaining time."""
 
 EARLIER_CHANGE_SHARE = 0.5
 """Least error of a join graph's sum as a share of its distance from the sum of belief propagation."""
 
 SURE_ERROR = 0.05
-"""Standard error of a natural logarithm up to which samples are not doubted: other methods, even if surer, are
-biased."""
+"""Samples with at most this standard error (of the natural logarithm) are preferred to methods that state a smaller
+error, because those may be biased."""
 
 
 class SumEstimation:
@@ -97,7 +97,7 @@ class SumEstimation:
             for estimate in run:
                 if estimate.log_z is None:
                     break
-                # The latest estimate counts: if a larger approximation changes the sum, smaller ones were too sure.
+                # The latest estimate replaces earlier ones even if its error is larger: it uses a larger approximation.
                 self._latest[method] = estimate
                 if self._first_log_z is None:
                     self._first_log_z = estimate.log_z
@@ -117,7 +117,7 @@ class SumEstimation:
                 break
 
     def _chosen(self) -> SumEstimate:
-        """Return the estimate of samples, or of the surest other method."""
+        """Return the estimate of samples, or of the other method with the least error."""
         assert self._first_log_z is not None or not self._latest
         others = surest(list(self._latest.values()), self._first_log_z or 0.0)
         chosen = combined(others, self._of_samples)
@@ -126,7 +126,9 @@ class SumEstimation:
 
 
 def surest(estimates: Sequence[SumEstimate], first_log_z: float) -> SumEstimate | None:
-    """Return the estimate of the least error, once distances between estimates have increased errors; None if empty.
+    """Return the estimate of the least error, after errors were raised to the distances between estimates.
+
+    The result is None if there is no estimate.
 
     Args:
         estimates: The latest estimate of each method without samples, those of better methods last.
@@ -142,8 +144,8 @@ def surest(estimates: Sequence[SumEstimate], first_log_z: float) -> SumEstimate 
 def _doubted(estimate: SumEstimate, estimates: Sequence[SumEstimate], first_log_z: float) -> SumEstimate:
     """Return an estimate with an error that is at least its distance from the closest estimate of another method.
 
-    The error of belief propagation's sum is unknown. An error that allows for this sum is unknown, too, if no other
-    method has an error. A join graph may be as far off as it is from belief propagation.
+    The error of belief propagation's sum is unknown. So is the error of an estimate that agrees with it, if no other
+    method states an error. The error of a join graph may be as large as its distance from belief propagation.
     """
     assert estimate.log_z is not None
     others = [other for other in estimates if other is not estimate]
@@ -158,10 +160,10 @@ def _doubted(estimate: SumEstimate, estimates: Sequence[SumEstimate], first_log_
 
 
 def combined(others: SumEstimate | None, samples: SumEstimate | None) -> SumEstimate | None:
-    """Return the surer estimate, of samples or of another method; its error grows if the other one contradicts it.
+    """Return the better estimate, of samples or of another method; raise its error if the other one contradicts it.
 
-    An estimate outside the samples' interval is refuted. One inside is as uncertain as the samples, which do not
-    confirm it any closer.
+    An estimate outside the samples' interval is rejected. One inside is at most as certain as the samples, which
+    confirm it no more closely.
 
     Args:
         others: Estimate of the surest method without samples; None: there is none.

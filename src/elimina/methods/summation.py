@@ -1,4 +1,4 @@
-"""Common parts of methods that sum variables out before they maximise."""
+"""Errors and answers shared by methods that sum variables out before they maximise."""
 
 from __future__ import annotations
 

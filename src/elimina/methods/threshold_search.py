@@ -1,4 +1,4 @@
-"""The assignment whose worst table is best, by constraint problems: no cost may be above a threshold.
+"""The assignment whose worst cost is best, by constraint problems in which no cost may exceed a threshold.
 
 The optimum of such a bottleneck problem is the least threshold whose problem has a solution (D. Dubois, H. Fargier,
 H. Prade, "Possibility theory in constraint satisfaction problems", Applied Intelligence 1996, for fuzzy constraints).
@@ -23,7 +23,7 @@ from elimina.model.table import FORBIDDEN, Table, forbidden_value
 from elimina.problem.preparation import Problem, prepare
 
 _FIRST_SECONDS = 0.25
-"""Seconds that each threshold gets before any gets more."""
+"""Seconds of the first search at each threshold; all thresholds get these before any gets more."""
 
 Costs = NDArray[Any]
 
@@ -109,8 +109,8 @@ class ThresholdSearch:
     def _next_level(self) -> int:
         """Return the level to decide next: the middle of the longest range of levels that were not tried yet.
 
-        If all were tried, it is the one with the least time so far; of equal ones, the highest. Solutions of problems
-        with high thresholds are easily found, and those with low thresholds are easily refuted.
+        If all were tried, it is the one with the least time so far; of equal ones, the highest. Problems with high
+        thresholds are easily solved, and those with low thresholds are easily proved to have no solution.
         """
         marks = [self._first - 1, *sorted(self._undecided), self._last]
         low, high = max(itertools.pairwise(marks), key=lambda ends: ends[1] - ends[0])
@@ -147,7 +147,7 @@ class ThresholdSearch:
             self._first = level + 1
 
     def _lower(self, level: int, chosen: list[int]) -> None:
-        """Keep an assignment without costs above a level, and lower the last level to its worst cost."""
+        """Store an assignment without costs above a level, and lower the last level to its worst cost."""
         model = self._problem.model
         worst = max(model.sign * term for term in model.terms(chosen, logarithms=False))
         self._last = min(level, int(np.searchsorted(self._levels, worst)))

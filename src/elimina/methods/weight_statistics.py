@@ -1,9 +1,9 @@
 """Statistics of samples' weights: mean, standard error, and an interval that is valid for heavy tails.
 
 The interval is a confidence sequence by betting (Waudby-Smith and Ramdas 2024, "Estimating means of bounded random
-variables by betting"): bets against a mean that is too small or too large multiply the capital, and bets against the
-true one hardly ever do, at any time. So the interval covers the mean with its probability, whenever the call stops. Its
-lower end needs nothing but weights that are not negative, its upper end a bound on the weights.
+variables by betting"). Bets against a mean that is too small or too large multiply the capital; bets against the true
+mean hardly ever do, at any time. So the interval contains the mean with the stated probability, whenever the call
+stops. Its lower end only requires that weights are not negative; its upper end requires a bound on the weights.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from elimina.result import Interval
 Floats = NDArray[np.float64]
 
 LEVEL = 0.95
-"""Level of intervals: the least share of them that contain the true value."""
+"""Confidence level of intervals: at least this share of them contain the true value."""
 
 _BINS_PER_UNIT = 1024
 """Bins of weights for each unit of their natural logarithm: rounding to them costs the interval 0.0004 in log10."""
 
 _STAKES = 0.99 * 4.0 ** -np.arange(13)
-"""Stakes: the capital is divided equally among bets of these shares of a part; the smallest suits some 10^7 samples."""
+"""Stakes: the capital is split into equal parts, and each part bets one of these shares of itself. The smallest stake
+suits about 10^7 samples."""
 
 _BORDER_WIDTH = 1e-4
 """Width to which the ends of an interval are narrowed down, in natural logarithms."""
 
 _MAX_SHORTFALL = 24.0
-"""Natural logarithm of the largest quotient of a mean of weights and the lower end of its interval."""
+"""Largest distance between the logarithms of the mean and of the interval's lower end."""
 
 
 class WeightStatistics:
@@ -90,7 +91,7 @@ class WeightStatistics:
     def log_error(self) -> float:
         """Standard error of ``log_mean``; infinite if there are fewer than two weights, or all are 0.
 
-        It is larger if a single weight is much of the sum, because others like it may be missing.
+        It is raised if a single weight makes up much of the sum, because others like it may be missing.
         """
         if not self._sum or self.count < 2:
             return math.inf
@@ -149,7 +150,7 @@ class WeightStatistics:
 
 
 def _border(low: float, high: float, is_below: Callable[[float], bool]) -> tuple[float, float]:
-    """Return two close values around the border of a condition that holds at the low end alone."""
+    """Return two close values between which a condition changes from true (at ``low``) to false (at ``high``)."""
     while high - low > _BORDER_WIDTH:
         middle = (low + high) / 2
         low, high = (middle, high) if is_below(middle) else (low, middle)

@@ -39,11 +39,11 @@ from elimina.running.planned_problem import PlannedProblem
 from elimina.running.pool import spread
 
 MAX_RUNG_SECONDS = 20.0
-"""Estimated seconds of the first of four runs by default; the others together take twice as long."""
+"""Default limit of the estimated seconds of the first of four runs; the others together take twice as long."""
 
 ORDERS: tuple[tuple[Method, int], ...] = (("min-degree", 0), ("min-fill", 0), ("min-fill", 1), ("min-fill", 2))
-"""Heuristics of quick orders, and numbers added to their seeds; the first one takes the least time. The best one
-differs by model: the bounds on a 40 x 40 grid in 64 MB are 6.2, 3.9, 4.6 and 2.8 apart."""
+"""Heuristics of quick orders, and numbers added to their seeds; the first one is the fastest. The best order depends on
+the model: on a 40 x 40 grid in 64 MB, the bounds are 6.2, 3.9, 4.6 and 2.8 apart."""
 
 _ORDER_SECONDS = 0.2
 """Seconds of the search for one of ``ORDERS``."""
@@ -52,27 +52,28 @@ _QUICK_SECONDS = 0.05
 """Estimated time of the first bounds of a long call."""
 
 _RUNG_GROWTH = 8.0
-"""Estimated time of a rung relative to the previous one."""
+"""Estimated time of a run, relative to the previous one with a smaller i-bound."""
 
 _MAX_PLANNED_SECONDS = 1e4
-"""Estimated seconds beyond which no rung is planned."""
+"""Runs that would take longer than this, in estimated seconds, are not planned."""
 
 _DEADLINE_SHARE = 0.125
-"""Share of the seconds until the deadline that a run may take: bounds of both sides, and those of other orders, take
+"""Share of the seconds until the deadline that a run may take: bounds of both sides and with several orders take
 several times as long."""
 
 OPTIMISED_SECONDS, _OPTIMISED_SHARE = 8.0, 0.75
-"""Seconds of optimised bounds on marginal MAP without a time limit, and their share of the time that remains."""
+"""Seconds of optimised bounds on marginal MAP if there is no time limit, and their share of the remaining time if there
+is one."""
 
 _SIDES: tuple[Bound, ...] = ("upper", "lower")
 """Bounds of a sum, in the sequence in which they are made."""
 
 _MIN_CONCURRENT_RUN_SECONDS = 1.0
-"""Estimated seconds above which several devices make runs at the same time: for shorter runs, the work of the one
-interpreter around them takes longer."""
+"""Estimated seconds from which on several devices run at the same time: around shorter runs, the work of the Python
+interpreter takes longer."""
 
 _SLICES = 16
-"""Number of assignments of partitioned buckets' variables with exact sums."""
+"""Number of assignments of the variables of partitioned buckets whose sums are computed exactly."""
 
 _ROUNDING_TOLERANCE = 1e-12
 """Generous bound on the relative error of a logarithm and of a sum of logarithms."""
@@ -96,8 +97,8 @@ def bounded_sum(
 ) -> Result:
     """Bound a sum from both sides.
 
-    There are two bounds from below, of which the better one is returned: Hölder's inequality with negative weights, and
-    the sum over a few assignments of the variables of divided buckets (with these fixed, no bucket has to be divided).
+    The better of two lower bounds is returned: that of Hölder's inequality with negative weights, and the sum over a
+    few assignments of the variables of partitioned buckets (given these, no bucket has to be partitioned).
 
     Args:
         execution: Execution of the task ``pr``, with mini-buckets that bound it from above.
@@ -194,7 +195,7 @@ def ladder(
         if ibound > last:
             yield planned
         elif planned.plan.seconds < seconds / _RUNG_GROWTH**2:
-            # Memory limits the i-bound, not time, so that longer rungs would be no larger.
+            # Memory limits the i-bound, so a run with a longer time limit would have the same one.
             break
         last = ibound
         if seconds >= top_seconds():
@@ -231,7 +232,7 @@ def bounded_marginal_map(
     deadline: float | None,
     learn: Listener | None = None,
 ) -> Result:
-    """Bound the largest sum from above, and value an assignment of the query found along the messages.
+    """Bound the largest sum from above, decode an assignment of the query, and compute its value.
 
     Args:
         planned: Plan of the task ``mmap``, which need not fit.
@@ -264,7 +265,7 @@ def bounded_marginal_map(
                 return result.replace(assignment=with_observed(problem, result.assignment))
     ibounds = affordable_ibounds(joint, order, options, deadline) if options.ibound is None else [options.ibound]
     if result is not None and result.assignment is not None:
-        # Larger mini-buckets are of little use beside weights that are optimised.
+        # Optimised weights improve the bound more than larger mini-buckets do.
         ibounds = ibounds[:1]
     try:
         for ibound, shift in itertools.product(
@@ -333,7 +334,8 @@ def affordable_ibounds(
 ) -> list[IBound]:
     """Return the largest i-bounds, ascending, with which a run may take 0.2, 2 and 20 seconds, within the memory.
 
-    With a deadline the longest takes an eighth of the time left at most, the others a tenth and a hundredth of that.
+    With a deadline, the longest run takes at most an eighth of the remaining time, the others a tenth and a hundredth
+    of that.
     """
     remaining_seconds = math.inf if deadline is None else deadline - time.monotonic()
     ibounds: list[IBound] = []
@@ -372,7 +374,7 @@ def _run(execution: Execution, clock: dict[str, float], side: Bound, assignments
 
 
 def _from_below(execution: Execution, options: Options, clock: dict[str, float]) -> _Bound:
-    """Return Hölder's bound on the logarithm from below, with the same mini-buckets as far as they fit."""
+    """Return Hölder's lower bound on the logarithm, with the same i-bound if its mini-buckets fit."""
     backend, plan = execution.backend, execution.plan
     started = time.perf_counter()
     ibound = options.ibound if plan.minibuckets is None else plan.minibuckets.ibound
@@ -402,7 +404,7 @@ def _conditioned(
         return -math.inf
 
     def work(backend: Backend, assignments: Iterator[tuple[int, ...]]) -> Iterator[_Timed]:
-        # One restricted problem at a time on each device, since each needs separate tables.
+        # Each device runs one restricted problem at a time, because each needs separate tables.
         for values in assignments:
             spent: dict[str, float] = {}
             restricted = restrict(execution.problem, dict(zip(divided, values, strict=True)))

@@ -179,7 +179,7 @@ class Options(NamedTuple):
 
     @property
     def for_bounds(self) -> Options:
-        """The options for mini-buckets, which replace a method that does not fit."""
+        """The options for mini-buckets in place of a method that does not fit."""
         return self._replace(dtype=None, slices="auto", scratch=None, tables="auto")
 
     @property

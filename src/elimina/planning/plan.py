@@ -91,8 +91,8 @@ class Form:
         variables: Variables conditioned on: there is a run for each combination of their values. The variable whose
             value changes least often comes first.
         sizes: Number of values of each of these variables.
-        levels: For each step, its number of leading ``variables`` up to the last one that it depends on: the step runs
-            again whenever one of these changes. Empty: each step runs once.
+        levels: Level of each step: the number of leading ``variables`` up to the last one that the step depends on. The
+            step runs again whenever one of these changes. Empty: each step runs once.
         limits: Bytes that may be used of memory tiers other than the device's.
         gpus: Number of GPUs that compute each step together.
         is_resident: True if the tables lie in the memory of the device that runs the plan.

@@ -43,8 +43,8 @@ def planning_bytes(records: int) -> int:
 
 
 DEFERRED_WORDS, _DEFERRED_BYTES = 1 << 22, 4
-"""Number of record words from which on records are written when they are first read, and largest number of bytes that
-this takes for each word."""
+"""Plans with at least this number of record words write each record when it is first read, and then take at most this
+number of bytes for each word."""
 
 MAX_KEPT_PLANS = 16
 """Number of plans that this process keeps for later calls."""

@@ -40,7 +40,7 @@ _SIZES = 6
 """Significant bits of a table's number of elements after rounding, which adds 3 % at most."""
 
 _LARGE_OUTPUT_SHARE = 0.125
-"""An output that takes more than this share of a GPU's memory is divided even if that takes longer."""
+"""An output of more than this share of a GPU's memory is divided even if this takes longer."""
 
 
 def make_shards(plan: Plan, machine: Machine, gpus: int, memory: int) -> Plan | None:

@@ -20,7 +20,7 @@ class Slicing(Form):
         variables: Variables conditioned on; the one that changes least often comes first.
         names: Names of these variables.
         sizes: Number of values of each of these variables.
-        levels: For each step, the number of leading ``variables`` whose changes make it run again.
+        levels: Level of each step: the number of leading ``variables`` whose changes make the step run again.
         unsliced: The plan without slices, which does not fit.
         is_allowed: True if the options allow this number of slices and this time.
     """

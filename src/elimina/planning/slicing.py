@@ -172,7 +172,7 @@ class Cut:
         fixed: Variables that are fixed.
         bytes: Estimated bytes of a slice.
         pressure: Quantity to reduce: the bytes or, if messages are released once they are read, a norm of the memory
-            in use at each bucket's elimination. (The peak alone would not reward lowering one of several peaks.)
+            in use at each bucket's elimination. (Its maximum alone would not reward lowering one of several maxima.)
         work: Combinations over all slices.
     """
 
