@@ -20,9 +20,10 @@ def prepare_batch(
     cases: int,
     families: Sequence[tuple[int, ...]] = (),
 ) -> Problem:
-    """Prepare posteriors for many cases at once: one variable is the case's number, and is in all tables with evidence.
+    """Prepare posteriors for many cases at once: the number of the case becomes a variable of the problem.
 
-    Each variable that some case may observe gets a factor of ones over itself and the cases, for the cases' weights.
+    Each variable that a case may observe gets a factor of ones over itself and the case's number. It will hold the
+    observations of all cases.
 
     Args:
         model: A probability model, each variable in a factor.
@@ -40,7 +41,7 @@ def prepare_batch(
     if query is not None and model.children is not None:
         kept = relevant_factors(model, model.children, {*observed, *query, *itertools.chain(*families)}, None)
         left_out = children_without(model, kept)
-        # A variable that loses its last factor, but is not left out itself, still counts with each of its states.
+        # A variable that loses its last factor, but is not left out itself, still multiplies the sum by its size.
         model = with_units(
             Model(model.variables, [model.factors[f] for f in kept], constant=model.constant, sense=model.sense),
             left_out,

@@ -59,9 +59,9 @@ def weights_of(variable: Variable, observation: int | Array) -> Array:
 def with_leaves(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
     """Turn likelihoods into observations of new variables (virtual evidence: Pearl 1988, section 2.2.2).
 
-    The new variables come after the model's own. Each has its distribution given the variable that the likelihoods are
-    about, so a Bayesian network stays a Bayesian network, and variables that evidence makes irrelevant can still be
-    left out. Likelihoods whose ratio is too small for a probability are the product of several leaves' probabilities.
+    The new variables are leaves, and follow the model's variables. Each has a distribution given the variable that the
+    likelihoods are about, so a Bayesian network stays a Bayesian network, and irrelevant variables can still be left
+    out. If the ratio of likelihoods is too small for a float, several leaves have probabilities whose product it is.
 
     Args:
         model: A probability model.
@@ -105,7 +105,7 @@ def with_factors(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
 
 
 def _shares(weight: Array) -> Iterator[Array]:
-    """Yield arrays whose product is the weights over the largest one: numbers from 0 to 1 that lose no digits."""
+    """Yield arrays of numbers from 0 to 1 whose product is the weights divided by the largest one, without rounding."""
     high = float(weight.max())
     if high == 0:
         yield weight

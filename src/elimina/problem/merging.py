@@ -1,8 +1,8 @@
 """Merging of values that no table distinguishes, and removal of values without an allowed tuple.
 
 Values are interchangeable (E. Freuder, "Eliminating interchangeable values in constraint satisfaction problems", AAAI
-1991) if no table lists them, and no other table has them but one over the variable alone. The time grows with the
-number of listed tuples and stored cells, not with the domain.
+1991) if no table lists them, and no other table depends on them except one over the variable alone. The time grows with
+the number of listed tuples and stored cells, not with the domain.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Purpose(NamedTuple):
 
     Attributes:
         sums: True if the values are summed over.
-        counts: True if allowed assignments are counted; tables that allow everything then do not matter.
+        counts: True if allowed assignments are counted, so that tables that allow everything do not matter.
         counts_best: True if only the best assignments are counted.
     """
 
@@ -43,8 +43,8 @@ class Merged(NamedTuple):
     Attributes:
         variable: The variable with all values.
         values: Indices of the values that are kept, ascending.
-        others: Index of the value for all unlisted values, after the kept ones; None: the unlisted values are not
-            allowed.
+        others: Index of the value that stands for all unlisted values, after the kept ones; None: unlisted values are
+            not allowed.
         weights: Weights of all values; only those of the unlisted values matter. None: all weights are the same.
         multiplicity: Number of unlisted values that ``others`` stands for in counts.
     """
@@ -138,7 +138,7 @@ def merge_values(model: Model, variables: Collection[int], purpose: Purpose, max
     restricted = [
         table if merged.keys().isdisjoint(table.scope) else _restricted(table, merged) for table in model.factors
     ]
-    # Distributions still sum to 1 without values of probability 0, but not if one value stands for several.
+    # Distributions still sum to 1 if values of probability 0 are removed, but not if one value stands for several.
     children = (
         model.children
         if not factors and all(values_of_variable.others is None for values_of_variable in merged.values())

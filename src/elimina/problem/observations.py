@@ -64,7 +64,7 @@ def _without_missing(states: dict[int, Any]) -> dict[int, Any]:
 
 
 def _by_index(model: Model, states: Evidence, argument: str, read: Callable[[Variable, Any], Any]) -> dict[int, Any]:
-    """Return the observation of each variable, None if it is missing; ``read`` converts all but names of states."""
+    """Return the observation of each variable, None if it is missing; ``read`` converts all except names of states."""
     check_mapping(argument, states)
     values: dict[int, Any] = {}
     for name, state in states.items():
@@ -84,7 +84,7 @@ def _by_index(model: Model, states: Evidence, argument: str, read: Callable[[Var
 def observation_of(variable: Variable, observation: Any) -> int | Likelihoods:
     """Return the index of an observed state, or checked likelihoods: see ``evidence_of``.
 
-    A whole float is taken as an int, as in ``index_of_cell``: a row of a frame has one type.
+    A float without fractional part is read as an int, as in ``index_of_cell``, because a frame's row has one type.
     """
     if isinstance(observation, str | StateIndex):
         return index_of(variable, observation)

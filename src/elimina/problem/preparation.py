@@ -27,11 +27,12 @@ Task = tasks.Task | Literal["joint"]
 TASKS = (*tasks.tasks_that(lambda task: task.problem is None), "joint")
 
 _MIN_NARROWED_SHARE = 0.05
-"""Least share of tables that do not depend on some of their axes: below it, these axes are not dropped, because a few
-such tables save little width."""
+"""Axes on which tables do not depend are dropped only if at least this share of the tables has such axes: a few of them
+save little width."""
 
 _KEPT_GROUPS, _KEPT_TABLES = 16, 10_000
-"""Groupings that this process keeps for later problems of the same scopes, and the tables of the largest one."""
+"""Number of groupings that this process keeps for later problems of the same scopes, and largest number of tables of a
+kept one."""
 
 _groups: OrderedDict[tuple[tuple[tuple[int, ...], ...], ...], TableGroups] = OrderedDict()
 _groups_lock = lock_for_a_moment()
@@ -117,8 +118,8 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     kept: Sequence[int] = range(len(model.factors))
     relevant: Collection[int] = range(len(sizes))
     if model.children is not None and described.is_sum and (query is not None or not described.is_distribution):
-        # Factors that only scale the answer are kept unless it is a distribution: queried variables then count as
-        # observed.
+        # If the answer is a distribution, factors that only scale it are left out. Otherwise they are kept, by treating
+        # queried variables as observed.
         asked = query if described.is_distribution else None
         kept = relevant_factors(
             model, model.children, {*evidence, *(query or ())} if asked is None else evidence, asked
@@ -150,7 +151,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     free = tuple(sorted(set(relevant).difference(fixed)) if fixed else sorted(relevant))
     groups = grouped(tables)
     if described.is_optimum:
-        # Variables in no table are left out: all of their values are as good as 0.
+        # Variables in no table are left out, because all of their values are equally good: they get value 0.
         free = groups.variables if len(groups.variables) < len(free) else free
     constants = tuple(tables.listed.constants())
     wanted: tuple[int, ...] = ()
@@ -215,7 +216,7 @@ def children_without(model: Model, kept: Collection[int]) -> set[int]:
 
 
 def descendants_of(problem: Problem) -> dict[int, Table]:
-    """Return a network's variables that nothing observed depends on, each with its distribution given observed values.
+    """Return a network's variables without observed descendants, each with its distribution given observed values.
 
     They can be drawn after all others, parents before children, in the reverse order of the result.
 
@@ -232,7 +233,7 @@ def descendants_of(problem: Problem) -> dict[int, Table]:
 
 
 def restrict(problem: Problem, values: Mapping[int, int]) -> Problem:
-    """Condition on more variables; the groups stay, because a joined table depends on all variables of its parts.
+    """Condition on more variables; the groups of tables stay the same.
 
     Args:
         problem: Problem of the task ``mpe``, ``pr`` or ``count``.
@@ -318,7 +319,7 @@ def grouped(tables: Tables) -> TableGroups:
     """Put each table into the smallest group whose scope contains its own."""
     is_kept = len(tables) <= _KEPT_TABLES
     if is_kept:
-        # The key has the variables' sizes, too, because the smallest group depends on them.
+        # The key includes the variables' sizes, because they decide which group is the smallest.
         with _groups_lock:
             if (kept_groups := _groups.get(tables.form)) is not None:
                 return kept_groups

@@ -25,8 +25,8 @@ def prune_barren(
     d-separated factors are removed, too: no path of unobserved variables joins them to the query (Lauritzen et al.,
     1990, "Independence properties of directed Markov fields": separation in the moral graph of the ancestral set).
 
-    Both removals need conditional distributions that sum to 1; neither is valid for maximisation or counting. Evidence
-    of probability 0 shows in P(evidence) only: a query may not depend on the factors that the evidence contradicts.
+    Both removals need conditional distributions that sum to 1; neither is valid for maximisation or counting. Only
+    P(evidence) reveals impossible evidence: a query need not depend on the factors that the evidence contradicts.
 
     Args:
         scopes: Scopes of the factors.
@@ -129,7 +129,7 @@ class Relevance:
                 stack.extend(pending)
                 continue
             stack.pop()
-            # A variable above the query, but not above the evidence, is not observed: all its parents' factors count.
+            # If a variable is an ancestor of the query, but not of the evidence, it is unobserved: its parents count.
             mask = self._component_masks[self._component_of[v]] if v in self._component_of else 0
             if is_above:
                 mask |= 1 << factor
@@ -150,7 +150,7 @@ class Relevance:
         return factors
 
     def _find_components(self) -> list[set[int]]:
-        """Group the factors of the evidence and its ancestors: paths of unobserved variables join a group's factors.
+        """Group the factors of the evidence and its ancestors: common unobserved variables join factors to a group.
 
         Sets ``_component_of``, the number of each such variable's group.
         """

@@ -1,11 +1,11 @@
-"""Rewriting of models with large listed tables, or large domains, to small ones that have the same answer.
+"""Rewriting of models with large listed tables, or large domains, to smaller ones with the same answer.
 
-A plan writes tables out that list some tuples and allow all others, and bounds and search write out all tables. So
-indistinguishable values of variables in large tables are merged first (``merging``). A table that is still large then
-becomes several. One that allows other tuples becomes a chain: auxiliary variables hold the state of an automaton that
-reads the scope from left to right. One that forbids them becomes a star: an auxiliary variable is the number of the
-listed tuple (the hidden-variable encoding: F. Rossi, C. Petrie, V. Dhar, "On the equivalence of constraint satisfaction
-problems", ECAI 1990).
+Plans write out all cells of tables that list some tuples and allow all others; bounds and search write out all tables.
+So values of variables in large tables are merged first if no table distinguishes them (``merging``). A table that is
+still large is replaced by several small ones. If it allows unlisted tuples, these form a chain: auxiliary variables
+hold the state of an automaton that reads the scope from left to right. If it forbids unlisted tuples, they form a star:
+an auxiliary variable is the number of the listed tuple (the hidden-variable encoding: F. Rossi, C. Petrie, V. Dhar, "On
+the equivalence of constraint satisfaction problems", ECAI 1990).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ MIN_LARGE_DOMAIN = 1 << 12
 """Number of values above which a variable's values are merged, even if its tables are small."""
 
 _MAX_CHAIN_CELLS = 1 << 22
-"""Number of cells above which a table becomes a chain, unless the order is given: writing them out takes 10 ms.
-A table of mostly forbidden tuples stays a list if 64 bits can number its cells: lists are faster there."""
+"""Tables with more cells become chains: writing out so many cells takes 10 ms. A table of mostly forbidden tuples stays
+a list if 64 bits can number its cells, because lists are then faster."""
 
 _MAX_LINKS, _LINK_SHARE = 1 << 22, 1 / 256
-"""Largest number of transitions that a table of a chain lists: in all, and as a share of the whole table's cells. A
-chain of more would save no time."""
+"""Largest number of transitions that a table of a chain lists, and their largest share of the cells of the replaced
+table. Longer chains would not save time."""
 
 
 class Rewritten(NamedTuple):
@@ -44,7 +44,7 @@ class Rewritten(NamedTuple):
     Attributes:
         model: The model, whose variables are those of the other one, perhaps with fewer values, and then auxiliary
             ones.
-        observed: The observed values, and the best values of the variables of tables that stand alone.
+        observed: The observed values, and the best values of the variables of tables that were solved alone.
         merged: The variables with fewer values.
     """
 
@@ -151,7 +151,7 @@ def _best_tuple(table: Table, sense: Sense) -> list[int]:
 def _with_auxiliary_variables(
     model: Model, observed: Mapping[int, int], counted: Mapping[int, int], purpose: Purpose
 ) -> Model:
-    """Return a model with small tables: in place of large ones, and to count a value several times.
+    """Return a model in which small tables replace large ones, and further ones count a value several times.
 
     Args:
         model: A model.
@@ -233,7 +233,7 @@ def _star_of(table: Table, sense: Sense, tuple_number: int) -> tuple[list[Table]
 def _chain_of(table: Table, sense: Sense, first: int) -> tuple[list[Table], list[int]] | None:
     """Return the tables of a chain, and its variables' sizes; None if it would have too many transitions.
 
-    A state is a beginning of listed tuples. The last state is for all other beginnings.
+    A state is a prefix of listed tuples; the last state stands for all other prefixes.
 
     Args:
         table: A table that lists some tuples.
@@ -271,10 +271,10 @@ def _chain_of(table: Table, sense: Sense, first: int) -> tuple[list[Table], list
 
 
 _OFF, _EQUAL, _BELOW = 0, 1, 2
-"""States of a chain that reads a number from its highest bit: off, because the variable has another value; equal to the
-bound so far; below it.
+"""States of a chain that reads a number from its highest bit on: off, because the variable has another value; equal to
+the bound so far; below the bound.
 
-A state below the bound also has the last bit, so that each number is one path through the chain.
+The state below the bound also stores the last bit, so that each number is exactly one path through the chain.
 """
 
 

@@ -129,15 +129,15 @@ class Semiring(NamedTuple):
         one: Number that changes no product.
         sign: 1 if smaller numbers are better, -1 if larger ones are.
         is_idempotent: True if a sum is one of its terms: elimination finds an optimum, and decoding an assignment.
-        is_additive: True if costs of 0, and probabilities of 1, change nothing: tables of these may be added, and the
-            model's constant counts.
+        is_additive: True if costs of 0, and probabilities of 1, change nothing, so that tables of these may be added
+            to a model, and the model's constant is part of the answer.
         is_logarithmic: True if probabilities become logarithms.
         is_scaled: True if messages are scaled by powers of two (``scale_exponent`` in
             ``include/elimina/semiring.hpp``).
         is_product: True if steps with two tables are matrix products.
         is_weighted: True if steps have weights, and exponentials.
         is_matched: True if mini-buckets can be moment-matched in it (``include/elimina/matching.hpp``).
-        bound: Function that returns a number for 'forbidden', above the integers of all allowed assignments.
+        bound: Function that returns a number for 'forbidden', larger than the integers of all allowed assignments.
         constants: Function that returns the numbers left out of the encoded tables, in the model's units.
         total: Function that returns the semiring's product of numbers: of a tree's roots, or an assignment's terms.
     """
@@ -176,7 +176,7 @@ class Semiring(NamedTuple):
         return forbidden if math.isinf(self.zero) and np.dtype(dtype).kind == "i" else self.zero
 
     def one_of(self, dtype: str | np.dtype[Any]) -> float:
-        """Return the number that changes no product in a dtype; for integers, minus infinity is their least number."""
+        """Return the neutral number of products in a dtype; in integer types, the least number is minus infinity."""
         return int(np.iinfo(dtype).min) if math.isinf(self.one) and np.dtype(dtype).kind == "i" else self.one
 
 

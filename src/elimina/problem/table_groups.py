@@ -47,7 +47,7 @@ class TableGroups(Unpacked[Group]):
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    # Compares arrays, not groups, because every call looks up its plan by the groups.
+    # Arrays are compared instead of groups, because every call looks up its plan by the groups, and must be fast.
     def __eq__(self, other: object) -> bool:
         return self._bytes == other._bytes if isinstance(other, TableGroups) else super().__eq__(other)
 

@@ -27,11 +27,11 @@ class Description(NamedTuple):
         problem: Task of the problem that is planned; None: the task itself.
         methods: Methods besides ``auto`` and ``eliminate``.
         is_sum: True if the task sums probabilities, which a model of costs does not have.
-        is_optimum: True if it asks for the best assignment of all variables, which search may find.
+        is_optimum: True if it asks for the best assignment of all variables, so that search may answer.
         is_marginal: True if it asks for a distribution of each variable.
         is_count: True if it asks for the number of allowed assignments.
-        is_unrounded: True if it compares sums of integer costs, which floats would round.
-        is_beyond_optimum: True if a proven optimum is not yet the answer.
+        is_unrounded: True if it compares sums of integer costs and must not round them to floats.
+        is_beyond_optimum: True if the answer needs more than a proven optimum.
         lists_assignments: True if its answer is a list of assignments, so that values must not be merged.
         is_distribution: True if its answer sums to 1, so that factors which only scale it may be left out.
         takes_query: True if it asks for some variables only.
@@ -203,7 +203,7 @@ def described(task: str) -> Description:
 
 
 def tasks_that(has: Callable[[Description], object]) -> tuple[str, ...]:
-    """Return the names of the tasks for whose descriptions ``has`` is true."""
+    """Return the names of the tasks whose description fulfils the condition ``has``."""
     return tuple(name for name, description in DESCRIPTIONS.items() if has(description))
 
 

@@ -20,7 +20,7 @@ def rows_of(lists: tuple[NDArray[np.int64], NDArray[np.integer[Any]]]) -> list[t
 
 
 class Unpacked(Sequence[Item]):
-    """A sequence over arrays; items are made on access, since a million of them take longer than a plan."""
+    """A sequence over arrays; items are made on access, because making a million of them takes longer than a plan."""
 
     @property
     @abstractmethod

@@ -1,1 +1,1 @@
-"""Running a plan once: execution, passes, checkpoints, rounding, threads."""
+"""Runs of a plan: execution, passes, checkpoints, rounding, threads."""

@@ -12,16 +12,16 @@ from elimina.planning.plan import Plan, Shortfall
 from elimina.problem.tasks import described
 
 MIN_LONG_SECONDS = 60.0
-"""Least estimated time of a fitting plan that gets advice."""
+"""Estimated seconds of a fitting plan from which on it gets advice."""
 
 _MIN_BUCKET_BYTES_PER_FACTOR_BYTE = 2
 """Memory of the smallest mini-buckets, relative to the factors."""
 
 _MIN_HELD_BYTES = 1 << 20
-"""Least number of bytes that a call holds besides its plan for an error to state them."""
+"""Errors state the bytes that a call holds besides its plan only from this number on."""
 
 MAX_MACHINE_BYTES = 2**46
-"""Bytes of a plan above which more memory or a larger disk is not advised."""
+"""Plans of more bytes do not get the advice to use more memory or a larger disk."""
 
 _UNITS = ((100 << 30, 1 << 30, "GiB"), (1 << 20, 1 << 20, "MiB"), (0, 1 << 10, "KiB"))
 """Units of an advised limit: least number of bytes, bytes of the unit, and its name."""

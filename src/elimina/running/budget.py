@@ -17,7 +17,7 @@ class Budget(NamedTuple):
         deadline: Time by ``time.monotonic`` at which the strategy has to end; None: there is no limit.
         best_result: Best result so far.
         report: Function that gets bounds as soon as they are known.
-        held: Bytes that the call holds already, as an estimate.
+        held: Estimated bytes that the call already holds.
     """
 
     deadline: float | None

@@ -19,10 +19,10 @@ _POLL_SECONDS = 0.005
 """Seconds between attempts to raise an exception in a thread."""
 
 _EXIT_SECONDS = 60.0
-"""Seconds for abandoned work to end before the interpreter ends."""
+"""Seconds that the interpreter waits at exit for abandoned work to end."""
 
 IDLE_POLL_SECONDS = 0.02
-"""Seconds between a waiting thread's checks for a request to end; at exit, seconds that each idle thread has to end."""
+"""Seconds between an idle thread's checks for a request to end; also the seconds that it has to end at exit."""
 
 IDLE_THREAD_SECONDS = 1.0
 """Seconds that an idle thread waits for the next call, because a new thread often begins on a core with cold caches."""
@@ -42,7 +42,7 @@ _hook_lock = lock_for_a_moment()
 
 @contextlib.contextmanager
 def shielded() -> Iterator[None]:
-    """Keep the end of a call from raising an exception in this thread."""
+    """Prevent the end of a call from raising an exception in this thread while a block runs."""
     thread = threading.get_ident()
     threads[thread] = threads.get(thread, 0) + 1
     try:
@@ -57,7 +57,7 @@ class CallThread(threading.Thread):
     """A thread that does the work of one call after another, and ends if no call comes for a while.
 
     Args:
-        processors: The processors that its first caller may use; later callers may use the same ones.
+        processors: The processors that the thread is bound to: those of its first caller.
     """
 
     def __init__(self, processors: Collection[int]) -> None:
@@ -71,12 +71,12 @@ class CallThread(threading.Thread):
             while (work := self._next()) is not None:
                 self.is_free = False
                 work()
-                # Frees the call's tables, which the work refers to.
+                # The work refers to the call's tables, so it is deleted to free them.
                 del work
                 if not self.is_free:
                     return
         finally:
-            # If an error such as a lack of memory ends an idle thread, no call must find it.
+            # An error such as a lack of memory may end an idle thread, which must not be offered to a call then.
             self._retire()
 
     def _next(self) -> Callable[[], None] | None:
@@ -107,7 +107,7 @@ def do_in_thread(work: Callable[[], None]) -> threading.Thread:
     Raises:
         MemoryLimitError: No thread can be started.
     """
-    # An idle thread whose first caller could use other processors is bound to those.
+    # Threads are bound to the processors of their first callers, so only those with the same processors are used.
     processors = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
     with _hiring_lock:
         for position in reversed(range(len(idle_threads))):
@@ -168,7 +168,7 @@ def stop_thread(thread: threading.Thread, raise_in: Callable[[threading.Thread],
                         is_due.set()
                 thread.join(_POLL_SECONDS)
         finally:
-            # The exception of an abandoned thread may be dropped later: the hook stays, to keep it from the user.
+            # The exception of an abandoned thread may be dropped later, so the hook stays in place to hide it.
             sys.unraisablehook = functools.partial(_report, before) if thread.is_alive() else before
     abandon_thread(thread)
 

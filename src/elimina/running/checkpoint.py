@@ -31,10 +31,10 @@ SAVE_SECONDS = 1.0
 """Least seconds between two writes of the state."""
 
 WRITING_SHARE = 0.05
-"""Largest share of a run's time for writing its state, because states of many slices are long."""
+"""Largest share of a run's time that is spent on writing its state: with many slices, a write takes long."""
 
 _LOCK_SECONDS, _LOOK_SECONDS = 1.0, 0.02
-"""Seconds of waiting for a directory in use, because interrupted work may outlast its call; and between checks."""
+"""Seconds of waiting for a directory that is in use (interrupted work may outlast its call), and between checks."""
 
 _FILE = "elimina-checkpoint.json"
 _MESSAGES = "elimina-messages-"
@@ -49,8 +49,8 @@ class Checkpoint:
 
     Args:
         directory: Path of the directory, which is made if it does not exist.
-        memory: Memory limit of the call. It has to be the same when the run is resumed; the options of the run itself
-            have only the memory that the call does not hold.
+        memory: Memory limit of the call, which has to be the same when the run is resumed. (The options of the run are
+            not compared, because they have only the memory that the call does not hold.)
 
     Raises:
         InputError: The directory cannot be written, is in use by another process, or holds a checkpoint that is

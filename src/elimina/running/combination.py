@@ -1,4 +1,4 @@
-"""Combination of two results of a question: the better bounds and assignment of both."""
+"""Combination of two results for one question: the better bounds and the better assignment."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def combine(previous: Result | None, newer: Result, sign: int) -> Result:
 def _with_estimate(previous: Result, newer: Result, lower: float | None, upper: float | None) -> Result:
     """Return the newer estimate, within the bounds; if the bounds meet, the proven result.
 
-    Methods choose the newer one with the older one at hand: a larger error shows that the older one was too sure.
+    The newer estimate is used even if its error is larger, because methods make it in the knowledge of the older one.
     """
     estimates = [result for result in (newer, previous) if result.status == "estimated"]
     best = estimates[0]
@@ -102,7 +102,7 @@ def _error_of(estimate: Result) -> float:
 def _is_better(first: Result, second: Result, sign: int) -> bool:
     """Return whether the first answer has the better assignment; True if the second one has none.
 
-    If an assignment's value is not known, its bound on the worse side is compared.
+    If the value of an assignment is not known, the bound on it (from the worse side) is compared.
     """
     if first.assignment is None or second.assignment is None:
         return second.assignment is None
@@ -134,7 +134,7 @@ def bounds_beyond(total: int | float, sign: int, is_integer: bool = True) -> tup
     """Return the bounds (lower, upper) of an optimum that is worse than a total, or as good if costs are floats.
 
     Args:
-        total: Total that no assignment improves on; if costs are integers, none reaches it.
+        total: Total that no assignment improves on and, if costs are integers, no assignment reaches.
         sign: 1 if values are minimised, -1 if they are maximised.
         is_integer: True if costs are integers.
     """

@@ -21,7 +21,7 @@ from elimina.problem.preparation import Problem
 from elimina.running.encoding import distances, tables_of
 
 _MAX_JOINED_CELLS = 2**28
-"""Largest number of cells of all joined tables together: a partition of more takes too long."""
+"""Largest number of cells of all joined tables: with more, a partition takes too long."""
 
 _JOINED_CELL_BYTES = 32
 """Bytes per cell of joined tables, their sources and targets, and their messages."""

@@ -1,7 +1,7 @@
 """Writing of a model's values into the factor part of an arena, in the encoding of a plan's semiring.
 
-The core reads tables block by block, so that memory besides the arena stays small however large they are (sparse
-tables: 16 bytes for each listed tuple). Listed factors take time and memory that grow with their tuples.
+The core reads tables block by block, so that it needs little memory besides the arena even for large tables (for sparse
+tables, 16 bytes for each listed tuple). The time and memory of a listed factor grow with the number of its tuples.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Encoded(NamedTuple):
         constants: Constant to add to the arena's optimum (costs, in the model's direction; or logarithms), or to the
             base-2 logarithm of the arena's sum (``sum-product``).
         ranges: float64 of shape (factors, 2): largest and smallest positive value of each table (``sum-product``).
-        impossible: True if the tables show before a run that nothing is allowed: the model's constant or a factor
+        impossible: True if the tables show before a run that no assignment is allowed: the model's constant or a factor
             without free variables is forbidden (has probability 0), a table of integer costs forbids everything, or a
-            table allows none of its listed factor's tuples.
-        exact: False if a product of two positive numbers left the normal range while factors were joined: any positive
-            number of the arena may be wrong then. True: a number has at most one rounding for each of its tables.
+            table of a listed factor allows none of the factor's tuples.
+        exact: False if a product of positive numbers left the normal range while factors were joined, so that any
+            positive number of the arena may be wrong. True: a number has at most one rounding for each of its tables.
         factor: Factor to multiply the arena's sum by (``sum-product``). The constants are its logarithm, but rounded.
     """
 
@@ -64,8 +64,8 @@ class Encoded(NamedTuple):
 class Encoder:
     """An encoder that writes a problem's factors into an arena, and rewrites some when tables change.
 
-    The best value of each table is subtracted from costs and logarithms. All differences have one sign, so rounding
-    changes their sums by a small part of themselves, however much the tables cancel each other.
+    The best value of each table is subtracted from costs and logarithms. All differences have the same sign, so the
+    relative rounding error of their sums is small, even if the values of the tables would cancel each other.
 
     Args:
         problem: Problem to encode.
@@ -103,7 +103,7 @@ class Encoder:
         self._tables, self._listed = problem.tables, problem.tables.listed
         self._changed: dict[int, Table] = {}
         self._lists = {} if plan.sparse is None else _lists(plan.factors)
-        # Smallest and largest allowed value of each member of a listed factor, at the factor's tuples.
+        # Smallest and largest allowed value of each table of a listed factor, among the factor's tuples.
         self._ends_of_lists: dict[int, tuple[float, float] | None] = {}
         self.arena: Array = np.zeros(plan.factor_cells, dtype=plan.dtype)
         self._ranges, self._exponents, self._exact = self._write(None)
@@ -173,13 +173,13 @@ class Encoder:
             allowed = allowed_ranges(constants, self._sense)
             return Encoded(self.arena, (0,), ranges, not possible or None in allowed, True)
         ends, is_integer = self._ends(), self.arena.dtype.kind == "i"
-        # Sums of integers do not show that a table forbids everything, because distances start at its best value.
+        # After encoding, integers do not show that a table forbids everything: distances are from its best value.
         possible = possible and bool((ends.kinds if is_integer else ends.kinds[list(problem.constants)]).all())
         numbers = self._ring.constants(contents_of(problem, is_integer, ends))
         return Encoded(self.arena, numbers, ranges, not possible, True)
 
     def _ends(self) -> Ends:
-        """Return the smallest and largest allowed value of each table; in a listed factor, only tuples count."""
+        """Return the smallest and largest allowed value of each table; for listed factors, among their tuples only."""
         ends = Ends.of(self._listed, self._sense)
         for number, range_ in self._ends_of_lists.items():
             ends.kinds[number] = 0 if range_ is None else 1 if isinstance(range_[0], int) else 2
@@ -286,7 +286,7 @@ def distances(problem: Problem, forbidden: int) -> CostDistances:
     offset, are_allowed = _offset(tables, model.sense, limit, model.constant)
     possible = model.constant > -math.inf and bool(are_allowed.all())
     if limit is None and possible and len(factors):
-        # Each table may allow something while the tables of a group together forbid everything.
+        # The tables of a group may forbid everything together, even if each allows something.
         possible = bool(np.logical_or.reduceat(np.isfinite(costs), factors.offsets).all())
     return CostDistances(costs, offset, possible)
 

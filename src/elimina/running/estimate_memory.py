@@ -1,4 +1,4 @@
-"""Memory of estimates, and of exact answers before them: plans within the limit, and hopeless ones."""
+"""Memory of estimates, and limits for trying an exact answer before them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ METHOD_MEMORY_SHARE = 0.5
 """Share of the host's memory for the tables of one method, because other methods run at the same time."""
 
 QUICK_ORDER_FACTOR = 256.0
-"""Memory of the plan of a quick order, relative to the memory limit, above which no search for a better order is tried:
-short searches save a factor of 30 at most."""
+"""If a plan in a quick order needs more than this multiple of the memory limit, no better order is searched for: short
+searches save a factor of 30 at most."""
 
 
 def written_bytes(problem: Problem) -> float:

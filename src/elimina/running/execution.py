@@ -27,7 +27,7 @@ class Execution(NamedTuple):
         part: The number of this run, and the number of all runs, for the report of progress.
         checkpoint: Checkpoint that keeps the state.
         share: The slices to run, as positions in the sequence of all slices; None: all of them.
-        start_state: Part of the state that is known before the run begins.
+        start_state: State to begin with if there is no checkpoint.
         report_bounds: Function that gets the bounds on the answer from the slices so far.
     """
 

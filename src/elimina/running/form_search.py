@@ -1,4 +1,4 @@
-"""The search for the form of a plan: rows of a table of forms, tried in turn, and the plans that they have made."""
+"""The search for the form of a plan: forms are the rows of a table, and are tried in turn."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from elimina.running.sparse_plans import MIN_WRITING_SECONDS, SLICE_REFINEMENT_F
 from elimina.system import cached_property
 
 MIN_COMPARED_FORMS_SECONDS = 2.0
-"""Largest estimated delay by segments, in seconds, for which no other form is planned: planning one takes 0.5 to
-5 s."""
+"""If a plan in segments takes at most this many more seconds than the whole plan, no other form is planned, because
+planning one takes 0.5 to 5 s."""
 
 
 class PlanSearch(Protocol):

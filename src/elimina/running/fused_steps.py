@@ -12,9 +12,9 @@ MIN_FUSED_SECONDS = 0.01
 """Least estimated seconds of a plan for fused steps to be tried, because planning takes a millisecond or two."""
 
 MAX_FUSED_TIME_SHARE = 1.4
-"""Largest estimated time of a plan with fused steps, relative to one without. It may be above 1, because estimates
-charge each combination the same, although combinations of one cell share their operands; measured on grids and cliques
-(``bench/fused.py``)."""
+"""Largest estimated time of a plan with fused steps, relative to one without. It is above 1, because estimates count
+all combinations alike, although those of one cell share operands; measured on grids and cliques (``bench/fused.py``).
+"""
 
 
 def with_fused_steps(elimination: Elimination, plan: Plan) -> Plan:

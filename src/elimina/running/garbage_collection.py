@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator
 from elimina.running.call_thread import idle_threads, threads
 
 _MANY_TABLES = 10_000
-"""Least number of a model's tables for setting objects aside: from here on, a garbage collection takes milliseconds."""
+"""Number of tables from which on existing objects are set aside: a garbage collection then takes milliseconds."""
 
 _to_undo: set[tuple[int, Callable[[], None]]] = set()
-"""Threads that have suspended garbage collection or frozen objects, with the functions to undo it."""
+"""Threads that suspended garbage collection or froze objects, with functions to undo this."""
 
 
 @contextlib.contextmanager
 def without_collection() -> Iterator[None]:
     """Suspend garbage collection while many lasting objects are made: it would take a third of the time of planning.
 
-    A forked process has only one of the threads, so it restores the collection for all others.
+    A forked process has only one of the threads, so it undoes the suspensions of all others.
     """
     if not gc.isenabled():
         yield
@@ -38,7 +38,7 @@ def without_collection() -> Iterator[None]:
 
 @contextlib.contextmanager
 def set_aside(tables: int) -> Iterator[None]:
-    """Exclude existing objects from garbage collection, which would take a second among those of a large model.
+    """Exclude existing objects from garbage collection, which would take a second for the objects of a large model.
 
     Args:
         tables: Number of tables of the model.

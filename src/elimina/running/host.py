@@ -29,11 +29,11 @@ def host_memory(options: Options) -> int:
 
 
 SHARING_THREADS = 4
-"""Largest number of threads for which time budgets are shortened: with more, set-up and planning would exceed them."""
+"""Largest number of threads by which time budgets are divided; otherwise set-up and planning would exceed them."""
 
 
 def sharing_threads(options: Options) -> int:
-    """Return the number of threads for which time budgets are shortened."""
+    """Return the number of threads by which time budgets are divided."""
     return min(options.host_threads, SHARING_THREADS)
 
 

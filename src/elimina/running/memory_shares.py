@@ -1,7 +1,7 @@
-"""Shares of the memory for coexisting parts of a search for the optimum.
+"""Shares of the memory for the parts of a search for the optimum that are in memory at the same time.
 
-First come the tables: costs are shifted between them, and soft local consistency copies them. The remaining memory is
-divided among the messages of mini-buckets, open nodes, and the cache of AND/OR search.
+Copies of the tables come first: for cost shifting, and for soft local consistency. The remaining memory is divided
+among the messages of mini-buckets, open nodes, and the cache of AND/OR search.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ _CELL_BYTES = 56
 costs, costs of local search, and two copies of the tables."""
 
 _TABLE_BYTES, _KEPT_BYTES = 2500, 1200
-"""Bytes of a table's objects besides its cells, while copies are made and afterwards; measured on 24,777 tables of 4
-cells."""
+"""Bytes of a table besides its cells, while copies are made, and afterwards; measured on 24,777 tables of 4 cells."""
 
 _BYTES_PER_VALUE, _BYTES_PER_FUNCTION = 24, 40
 """Bytes that a thread of soft local consistency keeps for each value and each function: fitted to the instances 414_VAC
@@ -34,17 +33,17 @@ _THREAD_MEMORY_SHARE = 1 / 16
 """Largest share of the memory for threads of soft local consistency besides the first one."""
 
 _SMALL_MEMORY_BYTES = 1 << 22
-"""Memory limit in bytes up to which copied tables may use all of the memory: any process takes more anyway."""
+"""Memory limit in bytes up to which copied tables may use all of it: any process takes more anyway."""
 
 _MESSAGE_SHARE, _NODE_SHARE, _CACHE_SHARE = 0.5, 0.25, 0.25
 """Shares of the memory beside the tables: for messages, open nodes and the cache."""
 
 _MIN_REMAINING_SHARE = 0.25
-"""Least share of the memory that remains beside the tables: even small messages give bounds."""
+"""Least share of the memory for messages, nodes and the cache: even small messages give bounds."""
 
 
 class Shares(NamedTuple):
-    """Bytes of coexisting parts.
+    """Bytes for the parts of a search besides the tables.
 
     Attributes:
         messages: Messages of mini-buckets.
@@ -91,7 +90,7 @@ def threads_within(problem: Problem, threads: int, memory: int) -> int:
 
 
 def shares_of(problem: Problem, memory: int) -> Shares:
-    """Divide the memory of a search among its parts, once the tables have theirs.
+    """Divide the memory that the tables leave to a search among its other parts.
 
     Args:
         problem: Problem of the task ``mpe``.

@@ -21,8 +21,8 @@ from elimina.running.sparse_plans import with_sparse_fit
 
 MAX_PARTITION_SECONDS = 5.0
 PARTITION_SECONDS_PER_MESSAGE_SECOND = 4.0
-"""Largest estimated time of a partition by content that is not requested: in seconds, or relative to a time limit of
-the messages."""
+"""Largest estimated time of a partition by content that the user did not request: in seconds, and as a multiple of the
+time limit of the messages."""
 
 
 def plan_within(

@@ -26,7 +26,7 @@ def phase_seconds(phases: Mapping[str, float], total: float) -> dict[str, float]
         phases: Seconds by phase.
         total: Wall time of the call in seconds.
     """
-    # In whole microseconds, because rounding to decimals takes four times as long, a tenth of a small search.
+    # Seconds are added up as whole microseconds: rounding to decimals would take four times as long.
     micros = {phase: round(1e6 * seconds) for phase, seconds in phases.items() if phase not in ("other", "total")}
     timed_micros = sum(micros.values())
     total_micros = max(round(1e6 * total), timed_micros)

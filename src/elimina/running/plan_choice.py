@@ -55,8 +55,8 @@ def plan_problem(
     order = elimination_order(problem, options, rough, runs) if order is None else order
     ordered = time.perf_counter()
     backend = backend_of(options)
-    # If a GPU may do the work, the CPU's plan may be only for comparison, so it is made in haste. If it is chosen and
-    # slow, it is made again.
+    # If a GPU may do the work, the CPU's plan may only be needed for the comparison, so it is made in haste. If this
+    # plan is chosen and slow, it is made again.
     is_small = rough is not None and rough.seconds_at(CELLS_PER_SECOND) < MIN_INCUMBENT_SECONDS
     is_hasty = options.chooses_device and (is_small or is_cupy_installed())
     plan = _plan_for(backend, problem, order, options, refinements, is_hasty, runs == 1)

@@ -22,7 +22,7 @@ def _may_have_segments(search: FormSearch) -> bool:
 
 
 def _may_have_streamed_segments(search: FormSearch) -> bool:
-    # The last plan is the one in tiers: if it fits, nothing has to be computed again.
+    # The last plan is the one in tiers, which computes nothing twice, so segments are only tried if it does not fit.
     is_open = search.lacks_quick and not search.plans[-1].fits
     return is_open and not search.elimination.machine.on_host and _may_have_segments(search)
 
@@ -62,14 +62,14 @@ FORMS: tuple[FormRow[FormSearch], ...] = (
         loaded_on_use("elimina.running.slice_plan", "in_slices"),
     ),
 )
-"""The forms on one device. Slices are last: an error quotes the last plan, and theirs is the most informative."""
+"""The forms on one device. Slices are last, because an error quotes the last plan, and a sliced one says the most."""
 
 
 def fitting_plan(backend: Backend, elimination: Elimination, options: Options, refinements: int = 0) -> Plan:
     """Plan an exact elimination for one backend, in the fastest form that fits.
 
-    Plans with too many slices or too long a time are made, too, so that an error can quote their figures, but they do
-    not count as fitting.
+    Plans that have too many slices or take too long are also made, so that an error can quote their figures, but they
+    do not count as fitting.
 
     Args:
         backend: Device of the plan.

@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 Returned = TypeVar("Returned")
 
 _ITEMS_PER_MEMBER = 4
-"""Number of runs into which a member's share of the remaining items is divided."""
+"""A member takes its share of the remaining items, divided by this number, at a time."""
 
 
 def spread(
@@ -38,10 +38,10 @@ def spread(
 
     Args:
         members: Devices, threads or other workers.
-        items: Items in the sequence in which they are best done.
+        items: Items in the preferred sequence.
         work: Function that takes items, and yields one result for each before it takes the next.
         wanted: Function that returns whether an item is to be done, called in a member's thread; None: all items.
-        together: Number of neighbouring items that one member should do, because they then cost less.
+        together: Number of neighbouring items that one member should do, because this is cheaper.
 
     Yields:
         The items' results in the sequence of the items; None for those that are not wanted.
@@ -102,7 +102,7 @@ class _Pool(Generic[Member, Item, Returned]):
     def results(self) -> Iterator[Returned | None]:
         """Start members, at most one for each item, and yield the results in sequence.
 
-        Members without a thread stay in reserve; it is an error only if there is no thread at all.
+        Members for which no thread can be started stay in reserve; it is an error if no thread can be started at all.
         """
         try:
             while self._spare and self._working < len(self._items):
@@ -214,7 +214,7 @@ class _Pool(Generic[Member, Item, Returned]):
         else:
             size = max(1, remaining_count // (_ITEMS_PER_MEMBER * self._members))
             whole = self._together - self._next % self._together
-            # Runs end between groups of neighbours, unless they are shorter than such a group.
+            # Runs end at the end of a group of neighbours, unless they are shorter than a group.
             size = size - (size - whole) % self._together if size >= whole else size
             run.extend(range(self._next, self._next + size))
             self._next += size

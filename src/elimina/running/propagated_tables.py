@@ -25,7 +25,7 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
 _SAFE_TOTAL = 1e-280
-"""Sum above which values are divided by it at once. If the sum is smaller, values are scaled first, to keep digits."""
+"""Least sum by which values are divided directly. If the sum is smaller, values are scaled first, to keep digits."""
 
 
 class OutputLayout:
@@ -66,7 +66,7 @@ class OutputLayout:
 
     @cached_property
     def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Offset and size of each output (all have one axis), and its start in an array of one output after another."""
+        """Offset, size and start (in a concatenation of all outputs) of each output; all outputs have one axis."""
         numbers = Outputs.packed(self._outputs).steps[self._asked]
         sizes = self._steps.first_sizes_of(numbers)
         return self._steps.offsets_of(numbers) - self._first, sizes, np.cumsum(sizes) - sizes
@@ -142,7 +142,7 @@ class PropagatedTables(NamedTuple):
             return np.zeros(0), starts
         if scale == "sum" and not self.logarithmic and self.zone.ndim == 1 and self.zone.dtype == np.float64:
             normalised = np.empty((int(starts[-1] + sizes[-1]), 1))
-            # Takes half of the time of ``array.all``, which matters for small networks.
+            # ``logical_and.reduce`` takes half of the time of ``array.all``, which matters for small networks.
             if np.logical_and.reduce(normalise_columns(self.zone, self.layout.rows, normalised)):
                 return normalised[:, 0], starts
         zone_cells, _, owners = self.layout.vectors

@@ -1,6 +1,7 @@
-"""A plan of both passes on a device; a change of evidence recomputes only the steps that depend on it.
+"""Repeated runs of a plan with the upward and the downward pass.
 
-``Resident``: the weights come from arrays on the device, and the posteriors stay there.
+``Propagator``: after a change of evidence, only the steps that depend on it run again. ``Resident``: weights and
+posteriors are arrays on the device.
 """
 
 from __future__ import annotations
@@ -36,16 +37,17 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 _ONE_BY_ONE = 16
-"""Largest number of changes whose dependent steps are looked up separately, in a cache; more are looked up together."""
+"""Largest number of changes for which dependent steps are looked up one by one, in a cache; more are looked up at
+once."""
 
 WHOLE_SECONDS = 5e-4
-"""Estimated time of a propagation up to which it always runs whole: finding the messages that change takes 50 us."""
+"""Propagations of at most this estimated time always run in full, because finding the changed messages takes 50 us."""
 
 _RESIDENT_SEMIRING = "log-sum-exp"
-"""Semiring of weights that stay on a device: nothing underflows, so no check needs them on the host."""
+"""Semiring for weights that stay on a device: nothing underflows, so the host need not check them."""
 
 _LARGE_HOME = 1 << 12
-"""Number of cells above which a table is weighted by a separate launch, instead of by lists of cells."""
+"""Tables with more cells than this are multiplied by weights in a separate launch, smaller ones by lists of cells."""
 
 _LEAST = math.ulp(0.0)
 """The smallest positive float."""
@@ -73,7 +75,7 @@ class Propagator:
         self._ranges = self._encoded.ranges.copy()
         self._variables = problem.model.variables
         self._weights: dict[int, int | Array] = {}
-        # Natural logarithm of the scale that was taken out of the weights in each factor.
+        # Natural logarithm of the number by which the weights in each factor were divided.
         self._taken: dict[int, float] = {}
         program = pack(self._plan, len(problem.model.variables), semiring, self._zero)
         self._session = planned.backend.open(program, self._encoded.arena)
@@ -113,7 +115,7 @@ class Propagator:
         if self._plan.kept:
             for v, codes in evidence.items():
                 self._load_cases(v, np.asarray(codes))
-            # All steps run again, because those without cases are cheap beside the others.
+            # All steps run again: those that do not depend on the cases take little time.
             self._stale[:] = True
             return
         values, weights = self._unobserved.copy(), {}
@@ -188,7 +190,7 @@ class Propagator:
         self._taken[number] = taken
         if len(self._ranges):
             high, low = self._encoded.ranges[number]
-            # Products that may have underflowed count as small positive numbers; 0 would mean impossible.
+            # A product that may have underflowed becomes a small positive number, because 0 would mean impossible.
             self._ranges[number] = high * greatest, max(low * least, _LEAST) if low > 0 else 0.0
         self._session.load(factor.offset, region)
 
@@ -302,9 +304,9 @@ class Propagator:
         return self._layouts[outputs]
 
     def _is_possible(self, zone: Array) -> bool:
-        """Return whether no factor or root of a run shows that the sum is 0.
+        """Return False if a factor or root of a run shows that the sum is 0.
 
-        With cases, roots do not count: the sum of each case is checked instead.
+        With cases, roots are not checked here: the sum of each case is checked later.
         """
         if self._encoded.impossible:
             return False
@@ -395,7 +397,7 @@ class Resident:
             raise InternalError(f"tables of a plan for {planned.backend.name} do not lie in one piece")
         self._session, self._offset = session, float("-inf") if encoded.impossible else encoded.offset
         self._roots = root_places(plan)
-        # Variables with one state are not in the plan: they come last.
+        # Variables with one state come last, because they are not in the plan.
         sizes = {v: model.variables[v].size for v in sorted(set(variables), key=lambda v: model.variables[v].size == 1)}
         variables_with_states = [v for v, size in sizes.items() if size > 1]
         ends = list(itertools.accumulate(sizes.values(), initial=0))
@@ -483,7 +485,7 @@ class Resident:
 
 
 def _smallest_factors(plan: Plan) -> dict[int, int]:
-    """Return, for each variable, the number of its smallest factor, if possible of those with all kept variables."""
+    """Return the number of each variable's smallest factor, preferably of one with all kept variables."""
     smallest: dict[int, tuple[bool, int, int]] = {}
     for number, factor in enumerate(plan.factors):
         key = not set(plan.kept).issubset(factor.scope), factor.cells, number

@@ -1,8 +1,7 @@
 """Bounds on the rounding error of an optimum of floats, and checks against them.
 
-The best value of each table is subtracted before tables are added (``running.encoding``), so all terms have one sign:
-each addition then changes a sum by a small part of itself. Cancellation between tables only occurs in the constants,
-which are added exactly.
+The best value of each table is subtracted before tables are added (``running.encoding``), so all terms have the same
+sign, and each addition has a small relative error. Only the constants may cancel each other; these are added exactly.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ def check_values(tables: Sequence[Table] | TableList, sense: Sense, dtype: str) 
 
 
 _SAFETY_FACTOR = 8
-"""Number of roundings of a sum besides its additions: of tables' differences, of constants, and of the total."""
+"""Number of roundings of a sum besides its additions: of differences within tables, of constants, and of the total."""
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-3}
 """Largest gap between the bounds of an optimum for the status ``optimal``, relative to its value (or to 1)."""

@@ -26,7 +26,7 @@ class ScaledNumber(NamedTuple):
         """Return the product of some finite factors, times a power of two."""
         fraction, exponent = 1.0, int(exponent)
         for factor in factors:
-            # Splits the factor before multiplying: the product with a subnormal number would lose digits.
+            # The factor is split first, because a product with a subnormal number would lose digits.
             fraction_of_factor, power = math.frexp(factor)
             fraction, carried = math.frexp(fraction * fraction_of_factor)
             exponent += power + carried
@@ -62,13 +62,13 @@ class ScaledNumber(NamedTuple):
 
 
 class ScaledSum:
-    """A sum to which numbers are added one at a time; reading it rounds once, whatever their sequence.
+    """A sum to which numbers are added one at a time. It is rounded only when read, so their order does not matter.
 
     Floats that do not overlap (Shewchuk 1997) hold the sum exactly, down to 2^-1074 of the largest number.
 
     Args:
-        top: Exponent of the power of two that multiplies all floats: the largest one of the numbers so far.
-        partial_sums: Floats; the sum of the numbers is their sum times that power.
+        top: Largest exponent of the numbers so far.
+        partial_sums: Floats whose sum, multiplied by two to the power of ``top``, is the sum of the numbers.
     """
 
     def __init__(self, top: int = 0, partial_sums: Iterable[float] = ()) -> None:
@@ -80,7 +80,7 @@ class ScaledSum:
         return self._top, list(self._partial_sums)
 
     def add(self, number: ScaledNumber) -> None:
-        """Add a number exactly, but for digits below 2^-1074 of the largest number."""
+        """Add a number exactly, except for digits below 2^-1074 of the largest number."""
         if not number.fraction:
             return
         if not self._partial_sums or number.exponent > self._top:

@@ -22,7 +22,7 @@ class Scales:
     """Scaling of a plan's runs in ``sum-product``.
 
     Args:
-        plan: Any plan whose messages towards the roots are each read once on the way there.
+        plan: Any plan in whose upward pass each message is read once.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -36,7 +36,8 @@ class Scales:
             library = library_steps(self._steps)
             if library.any():
                 self._raw = self._table[library[self._steps.readers]].reshape(-1, 2)
-        # Every step before the last root leads to a root, and is read once: its scale is missing in the product.
+        # Every step before the last root is part of a tree, and its output is read once. So its scale is missing in
+        # the product of the roots.
         last_ones = Outputs.packed(plan.outputs).steps[list(root_outputs(plan))]
         is_below = np.ones(int(last_ones.max(initial=-1)) + 1, dtype=bool)
         is_below[last_ones] = False
@@ -69,7 +70,7 @@ class Scales:
         """
         if len(self._raw) and self._leaves_range(ranges, peaks):
             return True
-        # A quick check over all tables together is mostly enough.
+        # A quick check of the range of all tables together is usually enough.
         tables = widest_range(peaks.reshape(-1, 2))
         least = min(tables.least, widest_range(ranges).least)
         if least > 0 and self._operands * (math.frexp(least)[1] - math.frexp(tables.largest)[1]) >= self._smallest:
@@ -90,9 +91,9 @@ class Scales:
     def errors(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> list[float]:
         """Return, for each step, the base-2 logarithm of a bound on the loss of products that became 0.
 
-        A product below the smallest normal number loses at most its whole value. The loss of a message is carried on by
-        the steps that read it: it is multiplied by the largest values of their other tables (below 2 once scaled), and
-        divided by the power of two that its reader takes out.
+        A product below the smallest normal number loses at most its whole value. A step that reads a message passes
+        the message's loss on: multiplied by the largest values of the step's other tables (below 2 once scaled), and
+        divided by the power of two by which the step scales the message.
 
         Args:
             ranges: ``Encoded.ranges``.

@@ -35,7 +35,7 @@ _ORDER_SHARE = 1 / 16
 """Time to search for the order of a segment, relative to that for the whole order."""
 
 _MIN_ORDER_SECONDS = 0.2
-"""Least estimated seconds of a run for which an order of its own is searched for."""
+"""Estimated seconds of a run from which on a separate order is searched for it."""
 
 
 def restricted_bytes(plan: Plan) -> int:
@@ -44,7 +44,7 @@ def restricted_bytes(plan: Plan) -> int:
 
 
 class SegmentProblems:
-    """The problems of segments, each given the values decoded before.
+    """The problems of segments, each restricted to the values that were decoded before.
 
     Args:
         problem: The whole problem.
@@ -52,7 +52,7 @@ class SegmentProblems:
 
     def __init__(self, problem: Problem) -> None:
         self._problem, model = problem, problem.model
-        # The constant and the upper bound are those of the whole model, and segments only ask for values.
+        # The constant and the upper bound are left out: they belong to the whole model, and segments only need values.
         self._model = Model(model.variables, model.factors, sense=model.sense, check=False)
 
     def given(self, values: Mapping[int, int], variables: Sequence[int]) -> Problem:
@@ -167,7 +167,7 @@ def _subtrees(problem: Problem, plan: Plan) -> list[_Subtree]:
 
 
 def _gathered(subtrees: Sequence[_Subtree], cells: float) -> list[list[int]]:
-    """Return the subtrees' variables, those of small ones together as far as all messages fit."""
+    """Return lists of the subtrees' variables; small subtrees share a list as long as all their messages fit."""
     gathered: list[list[int]] = []
     room = 0.0
     for subtree in sorted(subtrees, key=lambda subtree: subtree.cells):

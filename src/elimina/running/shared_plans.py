@@ -24,13 +24,13 @@ MIN_SHARED_PLAN_SECONDS = 0.3
 """Least estimated seconds of a plan on one GPU for a plan on several to be tried."""
 
 MIN_SHARDED_PLAN_SECONDS = 1.0
-"""Estimated seconds of a plan on one GPU above which dividing its tables among GPUs is tried; trying takes a while."""
+"""Least estimated seconds of a plan on one GPU for dividing its tables among GPUs to be tried, which takes a while."""
 
 MAX_SHARED_TIME_SHARE = 0.85
 """Largest estimated time of several GPUs, relative to one GPU's: below 1, because estimates are not exact."""
 
 SLICES_EACH = (1, 4, 16)
-"""Numbers of slices for each GPU to try: with more slices, GPUs finish at more nearly the same time."""
+"""Numbers of slices for each GPU that are tried: with more slices, the GPUs' finishing times differ less."""
 
 
 def shared_out(

@@ -1,4 +1,4 @@
-"""Plans on sparse tables: when they may be faster, and slices for too many tuples."""
+"""Plans on sparse tables: checks if they may be faster, and slices if there are too many tuples."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from elimina.planning.sparse import make_sparse_plan, reason_for_dense, tuples_c
 from elimina.problem.preparation import Problem
 
 MIN_SPARSE_PLAN_SECONDS = 0.5
-"""Least estimated seconds for the cells of dense tables for sparse tables to be considered."""
+"""Sparse tables are considered if dense ones take at least this time, besides the minimum times of steps."""
 
 MIN_WRITING_SECONDS = 0.05
-"""Least estimated seconds for writing out listed tables for sparse tables to be considered."""
+"""Sparse tables are also considered if writing out listed tables takes at least this time, in seconds."""
 
 SLICE_REFINEMENT_FACTOR = 16
 """Factor by which the expected number of tuples grows after each run with too little memory for them."""

@@ -1,6 +1,6 @@
 """The run of a plan slice by slice, or in groups of steps.
 
-Steps that are the same in all slices run once. Between groups, a checkpoint keeps the messages of the finished ones.
+Steps that are the same in all slices run once. If there is a checkpoint, it stores messages after each group of steps.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Sweep:
 
     Args:
         execution: The plan, and where to run it.
-        clock: Seconds by phase, to which the sweep adds its own; if there are several devices, the slowest one's.
+        clock: Seconds by phase, to which the sweep adds its time: with several devices, that of the slowest one.
         semiring: Semiring of the run, if it is not the plan's; over the same dtype.
 
     Attributes:
@@ -215,7 +215,7 @@ class Sweep:
             DeviceError: All devices failed.
         """
         execution = self._execution._replace(part=part)
-        # Several devices know only their own slices, so only finished slices count as progress.
+        # Each of several devices only knows its own slices, so progress is reported by finished slices.
         is_alone = len(self._devices) == 1 or len(numbers) == 1
         reporting_execution = execution if is_alone else execution._replace(progress=None)
 
@@ -247,8 +247,8 @@ class Sweep:
 class _DeviceSlices:
     """Slices on one device, in one session at a time.
 
-    From one slice to the next, only the factors with a changed value are written again, and only the steps that depend
-    on these run, which are at the end of the plan (``Form.levels``).
+    From one slice to the next, only the changed factors are written again, and only the steps that depend on them run.
+    These steps are at the end of the plan (``Form.levels``).
 
     Args:
         execution: The plan and the device.
@@ -340,7 +340,7 @@ class _DeviceSlices:
         yield session.run(self._steps_from(first) if first else None, report)
 
     def _move(self, number: int, session: Session | None) -> int:
-        """Fix a slice's values; return the lowest level of steps to run again, above all levels if no value changes."""
+        """Fix a slice's values; return the lowest level of steps to run again (if no value changes, one too high)."""
         started = time.perf_counter()
         values = _digits(number, self._sizes)
         changed = [i for i, pair in enumerate(zip(values, self._values, strict=True)) if pair[0] != pair[1]]
@@ -379,7 +379,7 @@ class _DeviceSlices:
 
 
 class _DependentParts(NamedTuple):
-    """Numbers of the tables and factors that depend on a conditioned variable's value."""
+    """Numbers of the tables and factors that depend on one variable of the slices."""
 
     tables: tuple[int, ...]
     factors: tuple[int, ...]

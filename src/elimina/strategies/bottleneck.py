@@ -1,4 +1,4 @@
-"""The assignment whose worst table is best: by constraint problems with a threshold, or by elimination."""
+"""Strategy for the assignment whose worst cost is best, by constraint problems with a threshold."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from elimina.strategies.strategy import Strategy
 
 
 def by_thresholds(facts: Facts, row: Row) -> Strategy:
-    """Return a strategy that searches for the best threshold: some assignment keeps it in every table."""
+    """Return a search for the best threshold: an assignment has to meet it in every table."""
     solver, options, order, task = facts.solver, facts.options, facts.searched_order.order, facts.task
     problem, model = solver.problem, solver.question.model
 

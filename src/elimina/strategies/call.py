@@ -36,13 +36,13 @@ _WRITING_SECONDS = 2.0
 """Seconds for a checkpoint to be written."""
 
 FIRST_BOUNDS_AGE_SECONDS, _FIRST_SECONDS = 1.0, 5.0
-"""Seconds after which first bounds are made in a call without results, and their time limit in seconds."""
+"""Seconds after which a call without results makes first bounds, and time limit of these."""
 
 _INTERRUPT_ITERATIONS = 100
-"""Iterations of a loop within which an exception arrives from another thread."""
+"""Number of loop iterations within which an exception from another thread arrives."""
 
 _INTERRUPT_SECONDS = 0.1
-"""Seconds for first bounds after an interrupt, within the time limit: the user waits for the answer."""
+"""Seconds for first bounds after an interrupt, because the user waits for the answer."""
 
 _LOOK_SECONDS = 0.05
 """Seconds between checks for signals."""
@@ -62,8 +62,8 @@ class _Event(NamedTuple):
 class Call(Clock):
     """A call, and the bounds and assignment so far.
 
-    The work runs in a separate thread, and the caller's thread waits for it. So interrupts occur in the caller's thread
-    only, and interrupts and the time limit end the call at once, with the result so far.
+    The work runs in a separate thread, and the caller's thread waits for it. So interrupts only occur in the caller's
+    thread, and both they and the time limit end the call at once, with the result so far.
 
     Args:
         task: The task of the call.
@@ -75,8 +75,8 @@ class Call(Clock):
     Attributes:
         best_result: Best result so far, replaced as a whole.
         sign: 1 if values are minimised, -1 if they are maximised.
-        fallback: Function that computes bounds if the call ends without a better result. It takes the seconds for
-            improving them, and returns None if there are no bounds.
+        fallback: Function that computes bounds if the call ends without a better result. Its argument is the number of
+            seconds for improving the bounds; it returns None if there are none.
         fallback_after: Seconds after which ``fallback`` is called if the call has no result yet.
     """
 
@@ -160,7 +160,7 @@ class Call(Clock):
             return False
         description = DESCRIPTIONS.get(self.task)
         is_close = Bounds(0.0, result.lower_bound, result.upper_bound).gap <= self.gap
-        # Bounds that meet prove the optimum; counts and lists of assignments need more.
+        # Equal bounds prove an optimum, but not a count or a list of assignments.
         is_close = is_close and not (description is not None and description.is_beyond_optimum)
         return result.status not in ("bounded", "estimated") or is_close or self.is_over
 
@@ -255,8 +255,8 @@ class Call(Clock):
                     ended_by = "interrupt"
                     self._end()
         finally:
-            # Work that was ended early may have left garbage collection suspended. It is enabled only now, because
-            # among the million objects that work may have made, a collection takes seconds.
+            # Work that was ended early may have left garbage collection suspended. It is only enabled now, because a
+            # collection takes seconds if the work has made a million objects.
             if is_collected:
                 gc.enable()
         return ended_by
@@ -289,7 +289,7 @@ class Call(Clock):
             if self._is_forgotten:
                 self._forget()
             self._events.put(None)
-            # The thread is offered to other calls last, so that they do not get one that has failed before.
+            # The thread is offered to other calls only now, because a thread that failed must not be used again.
             if is_kept and isinstance(worker, CallThread):
                 worker.rest()
 
@@ -416,7 +416,7 @@ class Call(Clock):
             return KeyboardInterrupt()
         if isinstance(self._error, EliminaError):
             return self._error
-        # The limit is not named: it may be the rest of a longer limit, which the caller names.
+        # The error does not state the limit: it may be the rest of a longer one, which only the caller knows.
         return TimeLimitError("the time limit passed before anything was known; allow more time")
 
     def _end_without_error(self, result: Result) -> EndedBy | None:

@@ -23,11 +23,12 @@ if TYPE_CHECKING:
     from elimina.running.checkpoint import Checkpoint
 
 _ORDER_TIME_SHARE = 1 / 6
-"""Share of a call's time limit for the order search, counted by its work; the clock ends it after ten times as long."""
+"""Share of a call's time limit for the order search, which is measured by its work; the clock ends the search after ten
+times as long."""
 
 
 class PlannedCall(NamedTuple):
-    """A plan with the call's preparations; for an optimum's mini-buckets, also the problem before cost shifting."""
+    """A plan with the call's preparations and, for mini-buckets of an optimum, the problem before cost shifting."""
 
     first: Preparation
     planned: PlannedProblem

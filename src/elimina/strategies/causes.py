@@ -1,4 +1,4 @@
-"""Causes of the early end of a call, by the exception of its work."""
+"""Causes of the early end of a call, by the exception that ended its work."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Clock:
         return _Phase(self, name)
 
     def mark(self, name: str) -> None:
-        """Record the time since the last mark, or since the call began, under the name of a phase."""
+        """Record the time since the last mark (or the start of the call) as a phase without a block."""
         now = time.monotonic()
         self._booked[name] = self._booked.get(name, 0.0) + now - self._marked
         self._marked = now
@@ -59,7 +59,7 @@ class Clock:
         return phase_seconds(self._booked, self.age)
 
     def book(self, phase: _Phase, part_seconds: Mapping[str, float]) -> None:
-        """Book the seconds of a phase up to now, except those that belong to its parts or to phases within it."""
+        """Record the seconds of a phase so far, except those that belong to its parts or to phases within it."""
         elapsed = time.perf_counter() - phase.started
         remaining, booked = elapsed - phase.inner_seconds, self._booked
         for name, seconds in part_seconds.items():
@@ -72,7 +72,7 @@ class Clock:
 
 
 class _Phase:
-    """A phase, as the context of its block; a generator would take 2 us of each small call.
+    """A phase, as a context manager; one made from a generator would add 2 us to each small call.
 
     Attributes:
         name: Name of the phase.

@@ -19,54 +19,55 @@ from elimina.strategies.facts import SHORT_ELIMINATION_SECONDS, Facts, memory_of
 from elimina.strategies.row import Condition, no
 
 LONG_ELIMINATION_CELLS = 10**8
-"""Least number of cells of a quick order's buckets for other strategies to come first (a tenth of a second)."""
+"""Number of cells of a quick order's buckets from which on other strategies come first (a tenth of a second)."""
 
 LONG_ELIMINATION_VARIABLES = 3000
-"""Number of variables above which ``LONG_ELIMINATION_CELLS`` grows in proportion, because other strategies need 2e-5 s
-(local search), or 3e-5 s and more, for each variable."""
+"""With more variables than this, ``LONG_ELIMINATION_CELLS`` grows in proportion, because other strategies need 2e-5 s
+(local search) or more for each variable."""
 
 SEARCH_START_SECONDS_PER_VARIABLE = 3e-5
 """Seconds that search takes for each variable before its first node: for cost shifting, and to make the root
 consistent (1e-5 to 3e-5 on circuits and mastermind). Shorter eliminations come before search."""
 
 LARGE_MODEL_VARIABLES = 200_000
-"""Least number of variables for estimates of posteriors before the search for an order, which takes 0.1 s or longer."""
+"""Number of variables from which on posteriors are estimated before the search for an order: the search takes 0.1 s or
+longer."""
 
 HARD_ELIMINATION_SECONDS = 100.0
-"""Least estimated seconds of an elimination for soft local consistency to get a turn that is limited by nodes."""
+"""Estimated seconds of an elimination from which on soft local consistency gets a turn limited by nodes."""
 
 SECOND_TURN_ELIMINATION_SECONDS = 5.0
-"""Least estimated seconds of an elimination for soft local consistency to get another turn before it."""
+"""Estimated seconds of an elimination from which on soft local consistency gets a second turn before it."""
 
 MINI_BUCKET_SECONDS, FEW_VARIABLES, FEW_VARIABLES_SHARE = 1.0, 8, 0.65
-"""Seconds of mini-buckets; the largest number of variables of their messages that counts as few; and the same as a
-share of the variables of the largest table."""
+"""Seconds of mini-buckets. Their messages have few variables if the number is at most the second constant, and at most
+this share (the third) of the variables of the largest table."""
 
 UNREACHABLE_CELLS_PER_BYTE = 2.0**10
-"""Cells of the largest table for each byte of memory above which no better order is searched for: a search seldom makes
-a table so much smaller."""
+"""If the largest table has more cells than this for each byte of memory, no better order is searched for: a search
+seldom makes a table so much smaller."""
 
 ZEROS_SHARE = 0.25
-"""Share of zeros among the tables' cells above which sparse tables may be much smaller than dense ones."""
+"""Share of zeros among the tables' cells from which on sparse tables may be much smaller than dense ones."""
 
 SEARCHED_ORDER_FACTOR = 4.0
-"""Memory of a searched order, relative to the memory limit, above which no order is expected to fit: longer searches
-save a factor of two."""
+"""If the order after a search needs more than this multiple of the memory limit, no order is expected to fit: longer
+searches save a factor of two."""
 
 MAX_SLICED_PLAN_SECONDS = 1e7
-"""Estimated seconds of an elimination from which on no slices are tried, because they take even longer. A search for
-their order takes seconds and seldom makes an elimination a hundred times as fast (two of 56 hard files, of 2^300
-cells)."""
+"""Estimated seconds of an elimination from which on slices are not tried, because they take even longer. Searching for
+an order of slices takes seconds, and seldom makes an elimination a hundred times as fast (on two of 56 hard files, of
+2^300 cells)."""
 
 SEARCHED_FROM_SECONDS = 2.0
-"""Least estimated seconds of a plan for search to be tried before it, for about as long."""
+"""Estimated seconds of a plan from which on search is tried before it, for about as long."""
 
 BOUNDED_FROM_SECONDS = 2.0
-"""Least estimated seconds of a sum's elimination for quick bounds to come first: they take 0.05 to 0.4 s."""
+"""Estimated seconds of a sum's elimination from which on quick bounds come first: they take 0.05 to 0.4 s."""
 
 LATE_PLAN_FACTOR = 4.0
-"""Estimated seconds of an elimination, for each remaining second, above which it would end too late: estimates are
-seldom wrong by more."""
+"""An elimination is expected to end too late if its estimated time exceeds the remaining time by more than this factor:
+estimates are seldom wrong by more."""
 
 
 # Conditions on the options.
@@ -163,7 +164,7 @@ QUICK_ORDER_IS_FAR_TOO_LARGE = Condition(
 def _is_far_too_large(facts: Facts) -> bool:
     if QUICK_ORDER_IS_FAR_TOO_LARGE.holds(facts):
         return True
-    # A search finds no larger order, so none is needed where the quick order is small enough.
+    # No search is needed if the quick order is small enough, because a search never gives a larger one.
     max_cells = SEARCHED_ORDER_FACTOR * facts.memory_bytes / FLOAT_BYTES
     return facts.quick_order.total_cells > max_cells and facts.searched_order.total_cells > max_cells
 
@@ -209,7 +210,7 @@ SECOND_TURN_IS_WORTH_IT = Condition(
 
 
 def is_loose(order: Order) -> bool:
-    """Return whether mini-buckets would have few variables, far fewer than the buckets, because domains are large."""
+    """Return whether mini-buckets would be loose: domains are so large that they have few of the buckets' variables."""
     digits = math.log(max(2, order.largest_table)) / (order.width + 1)
     variables = math.log(MINI_BUCKET_SECONDS * CELLS_PER_SECOND) / digits
     return variables <= min(FEW_VARIABLES, FEW_VARIABLES_SHARE * (order.width + 1))

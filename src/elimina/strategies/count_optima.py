@@ -1,8 +1,8 @@
 """The number of optima.
 
-In an optimal assignment, the tables of each variable's bucket add up to its message. So after one elimination, a table
-for each bucket allows just the values with this equality, and the solutions of these tables are counted. If no
-elimination fits, branch and bound lists the optima.
+In an optimal assignment, the tables of each bucket add up to the bucket's message. So after one elimination, each
+bucket gets a table that allows exactly the assignments with this equality, and the solutions of these tables are
+counted. If no elimination fits, branch and bound lists the optima.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
     planned = solver.plan(options._replace(slices="never", scratch=None, tables="dense")).planned
     if planned.plan.has_large_steps:
         return (yield from _bounded_optima(facts, MemoryLimitError(does_not_fit(planned.plan))))
-    # The tables of each variable's bucket are needed, so no step may eliminate several variables.
+    # Each variable has to have its own bucket, so no step may eliminate several variables.
     plan = plan_on(planned.backend, planned.problem, planned.plan.order, options)
     planned = planned._replace(plan=plan)
     model = planned.problem.model

@@ -9,7 +9,7 @@ from elimina.strategies.causes import cause_of
 from elimina.strategies.clock import Clock
 
 _PROVEN = ("optimal", "exact", "infeasible", "unbounded")
-"""Statuses of complete answers, whatever ended the work."""
+"""Statuses of answers that are complete even if the work ended early."""
 
 
 class DirectCall(Clock):

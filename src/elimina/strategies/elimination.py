@@ -22,14 +22,14 @@ from elimina.strategies.strategy import Attempt, Portfolio, Strategy
 logger = logging.getLogger("elimina")
 
 MAX_REFINEMENTS = 6
-"""Largest number of retries in finer slices after too many tuples; each retry expects many more tuples."""
+"""Largest number of retries in finer slices if there are too many tuples; each retry expects many more tuples."""
 
 
 # Plans.
 
 
 def plan_whole(facts: Facts, _: Row) -> Attempt:
-    """Plan without slices, with a short search for an order, because other strategies wait for the plan."""
+    """Plan without slices; the search for an order is short, because other strategies wait for the plan."""
     options = facts.options._replace(slices="never")
     if isinstance(options.order, str):
         if is_out_of_reach(facts.quick_order, facts):
@@ -123,7 +123,7 @@ def _is_worth_finer_slices(facts: Facts, plan: Plan) -> bool:
 
 
 def bounds_of_tables(facts: Facts, row: Row) -> Strategy | Attempt:
-    """Return a strategy with the bounds from each table alone; without such bounds, return the last failure."""
+    """Return a strategy with bounds from each table alone; if there are none, return the last failure."""
     result = facts.solver.first_bounds(row.memory_share)
     return Attempt(None, facts.failure) if result is None else Strategy(facts.call, "bounds", lambda _: result)
 
@@ -155,7 +155,8 @@ def count_bounds(facts: Facts, row: Row) -> Portfolio:
 def _clock_of(facts: Facts, row: Row) -> tuple[Callable[[], float], float]:
     """Return the clock of the bounds, and the reading of this clock when bounds end.
 
-    Without a time limit, the clock is the thread's, so that bounds do not depend on other work of the machine.
+    Without a time limit, the clock counts the thread's processor time, so that other work of the machine does not
+    change the bounds.
     """
     clock = time.thread_time if facts.call.deadline is None else time.monotonic
     return clock, clock() + min(row.budget(facts), facts.call.seconds)
@@ -184,7 +185,7 @@ def _bounded(facts: Facts, options: Options, rows: tuple[Row, ...]) -> Portfolio
             order = solver.planned_order() or options.order
             largest = options._replace(shift=shift, partition=partition, order=order)
             last = yield from eliminated(facts, largest, rows)
-            # A requested i-bound has to fit, so smaller mini-buckets do not hide its failure.
+            # If a requested i-bound does not fit, the call fails, even if smaller mini-buckets gave bounds.
             outcome = last if solver.options.ibound not in (None, "auto") else _later(outcome, last)
             if last.result is not None and last.result.stats.get("partition") != "content":
                 break

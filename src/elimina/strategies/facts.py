@@ -24,20 +24,20 @@ if TYPE_CHECKING:
     from elimina.strategies.portfolio import Solver
 
 GLANCE_ORDER_SECONDS = 0.1
-"""Seconds of an order search that shows whether elimination is long, if the quick order does not show it."""
+"""Seconds of an order search to decide if elimination is long, where the quick order leaves this open."""
 
 HOPELESS_ELIMINATION_SECONDS = 1e5
-"""Least estimated seconds of an elimination in the quick order for skipping order searches, because none would make the
-elimination short."""
+"""Estimated seconds of an elimination in the quick order from which on no order is searched for: a search would not
+make the elimination short."""
 
 SHORT_ELIMINATION_SECONDS = 0.1
-"""Estimated seconds below which an elimination is short: neither a better order nor search before it saves time."""
+"""Eliminations of fewer estimated seconds are short: neither a better order nor a search before them saves time."""
 
 
 class Facts:
     """Facts about a question, its options, and the results so far.
 
-    A fact that takes time to find, such as an order, is found when a condition first asks for it.
+    Facts that take time, such as orders, are computed when a condition first asks for them.
 
     Args:
         solver: Solver of the question.

@@ -20,7 +20,7 @@ def search_to_the_end(facts: Facts, row: Row) -> Portfolio:
     problem, options, run, seconds = facts.planned.problem, facts.options, facts.call, row.budget(facts)
     reason = "" if facts.plan.fits else does_not_fit(facts.plan)
     if not facts.plan.fits:
-        # Release the plan: its steps may be very many, and search needs the memory.
+        # The plan is released, because it may have very many steps, and search needs the memory.
         facts.prepared = None
     paused = PausedSearch()
     while run.best_result is not None and can_filter(problem, options.beside(run.held)):

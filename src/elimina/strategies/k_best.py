@@ -1,4 +1,4 @@
-"""The k best assignments: by branch and bound, filtered elimination, or a search along the messages of elimination."""
+"""The k best assignments: by branch and bound, by filtered elimination, or by a search guided by exact messages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SEARCH_TIME_SHARE = 0.5
 """Share of the remaining time for branch and bound, if exact messages do not fit."""
 
 AGE_FACTOR, SHORTEST_TURN_SECONDS, LONGEST_TURN_SECONDS = 1.5, 0.2, 20.0
-"""Time of a method that begins with an optimum, relative to the age of the call, and its limits in seconds."""
+"""Time of a method that starts from an optimum, relative to the age of the call; least and largest time in seconds."""
 
 SHIFT_TIME_SHARE = 0.1
 """Share of the time of branch and bound in which passes of cost shifting begin."""
@@ -47,7 +47,7 @@ def seconds_of_search(facts: Facts) -> float:
 
 
 def seconds_of_turn(facts: Facts) -> float:
-    """Return the seconds of a method that begins with an optimum: about as long as the optimum took."""
+    """Return the seconds of a method that starts from an optimum: about as long as finding the optimum took."""
     return max(SHORTEST_TURN_SECONDS, min(LONGEST_TURN_SECONDS, AGE_FACTOR * facts.call.age))
 
 

@@ -1,8 +1,8 @@
 """Marginal MAP: the most probable states of some variables, all others summed out.
 
-The others are eliminated first, so that tables over the variables of the query remain: a constrained order (Park and
-Darwiche 2004, "Complexity results and approximation strategies for MAP explanations"). Any method for optima then
-maximises the product of these tables.
+The other variables are eliminated first, which is a constrained order (Park and Darwiche 2004, "Complexity results and
+approximation strategies for MAP explanations"). Any method for optima then maximises the product of the remaining
+tables over the variables of the query.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from elimina.strategies.strategy import Portfolio, Strategy
 
 
 def marginal_map(facts: Facts, _: Row) -> Portfolio:
-    """Sum out all variables but the query's, and find the best values of these by the requested method."""
+    """Sum out all variables except the query, and find the best values of the query by the requested method."""
     solver = facts.solver
     options, run = solver.options, solver.run
     planned = solver.plan(options._replace(ibound=None)).planned

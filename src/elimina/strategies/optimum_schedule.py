@@ -23,12 +23,12 @@ LONGEST_SEARCH_SECONDS = 60.0
 """Largest time of search, in seconds, before a plan runs; search in turn with filtering begins with twice that."""
 
 SHORTEST_FILTER_SECONDS, LONGEST_FILTER_SECONDS = 0.2, 1.0
-"""Limits on the seconds of the first filtering, which is as long as the elimination would be: SPOT5 ends within a
-second, colourings not within a minute."""
+"""Least and largest seconds of the first filtering, which gets as long as the elimination would take. Files of SPOT5
+end within a second, colourings not within a minute."""
 
 ROUND_SECONDS_PER_SECOND = 1.0
-"""Largest time of a round of mini-buckets, relative to the estimated time of elimination: a round without an answer at
-most doubles the time."""
+"""Largest time of a round of mini-buckets, relative to the estimated time of elimination: a round without an answer
+then doubles the time at most."""
 
 FRESH_MEMORY_FACTOR = 2.0
 """Factor by which new memory may take longer than estimated, as on virtual machines."""
@@ -50,7 +50,7 @@ def seconds_of_round(facts: Facts) -> float:
 
 
 def seconds_of_plan(facts: Facts) -> float:
-    """Return about the seconds that the plan takes, as the budget of a search before it runs."""
+    """Return the seconds of a search before the plan runs: about as long as the plan takes."""
     doubtful = (FRESH_MEMORY_FACTOR - 1) * facts.plan.peak_bytes / cpu_machine(1).fresh
     return min(facts.plan.seconds + doubtful, LONGEST_SEARCH_SECONDS)
 

@@ -49,11 +49,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger("elimina")
 
 EARLY_BOUNDS_TABLES = 200
-"""Least number of tables for a call with a time limit to make first bounds at its start: at its end, they would take
-more time than remains."""
+"""Number of tables from which on a call with a time limit makes first bounds at its start: at its end, there would not
+be enough time."""
 
 MIN_PLANNING_SECONDS = 1e-3
-"""Least time limit, in seconds, that a plan is made for, even if less time remains."""
+"""Planning assumes at least this time limit, in seconds, even if less time remains."""
 
 
 class Question(NamedTuple):
@@ -112,7 +112,7 @@ class Solver:
     def provide_bounds(self, memory_share: float) -> None:
         """Provide first bounds for a call that ends without better ones.
 
-        Bounds are computed at the call's end or, if many tables and a time limit would make that late, now.
+        Bounds are computed at the end of the call or, if there are many tables and a time limit, at once.
 
         Args:
             memory_share: Share of the host's memory that the bounds' copies of tables may take.
@@ -204,7 +204,8 @@ class Solver:
         with self.run.phase("order"), self._for_planning():
             order = quick_order(self.problem, self.options, seconds)
         if rough.total_cells < order.total_cells:
-            # The rough order stays, with the time of this search added: a search of the same length is not repeated.
+            # The rough order stays. The time of this search is added, so that a search of the same length is not
+            # repeated.
             order = rough._replace(method=order.method, seconds=rough.seconds + order.seconds)
         assert self._first is not None
         self._first = self._first._replace(rough=order)
@@ -251,7 +252,7 @@ class Solver:
 
     @contextlib.contextmanager
     def _for_planning(self) -> Iterator[None]:
-        """Count the bytes by which the process grows in a block as the plan's."""
+        """Count the bytes by which the process grows in a block as memory of the plan."""
         before = self.run.held
         yield
         self._grown += max(0, self.run.held - before)

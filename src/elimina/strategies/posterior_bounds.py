@@ -16,7 +16,7 @@ MAX_BOUNDED_STATES = 8
 """Largest number of states of a variable whose posterior is bounded, because each state takes a share of the time."""
 
 MEMORY_SHARE = 0.5
-"""Share of the host's memory for mini-buckets; estimates hold the other half."""
+"""Share of the host's memory for mini-buckets; estimates use the other half."""
 
 
 def posterior_bounds(facts: Facts, row: Row) -> Strategy | Attempt:

@@ -48,7 +48,7 @@ class Row(NamedTuple):
         seconds: Time budget with one thread, in seconds.
         is_shared: True if several threads share the work, so that the time is shorter (`turn_share`).
         memory_share: Share of the host's memory for copies of tables.
-        ends: Outcome of the row that ends the walk: an answer, a failure, either or neither.
+        ends: Kind of outcome with which the row ends the walk: an answer, a failure, either or neither.
         rows: Inner rows.
     """
 
@@ -89,7 +89,7 @@ class Row(NamedTuple):
 
 
 def walk(rows: tuple[Row, ...], facts: Facts) -> Portfolio:
-    """Take the rows in turn whose conditions hold, until one ends the walk.
+    """Run the rows whose conditions hold, in turn, until one ends the walk.
 
     Returns:
         The outcome of that row; if no row ended the walk, the outcome of the last row that could have.

@@ -73,7 +73,7 @@ PLAN_AND_RUN: Rows = (
 
 
 def elimination_by(plans: Rows) -> Rows:
-    """Return a row of mini-buckets, for users that ask for bounds, and one of elimination; both walk ``plans``."""
+    """Return a row of mini-buckets (the user asks for bounds), and one of elimination; ``plans``: their inner rows."""
     return (
         Row(
             "mini-buckets",

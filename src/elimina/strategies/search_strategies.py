@@ -21,7 +21,8 @@ from elimina.strategies.strategy import Strategy
 logger = logging.getLogger("elimina")
 
 TURN_NODES = 1 << 14
-"""Nodes of soft local consistency with one thread, if elimination is hard: the same on machines of any speed."""
+"""Nodes of a turn of soft local consistency with one thread, if elimination is hard. A limit of nodes, unlike one of
+time, does not depend on the speed of the machine."""
 
 
 def by_search(
@@ -92,7 +93,7 @@ def turn_of_search(facts: Facts, row: Row) -> Strategy:
 
 
 def second_turn_of_search(facts: Facts, _: Row) -> Strategy:
-    """Return a turn of soft local consistency that is as long as the first one of any search."""
+    """Return a turn of soft local consistency of the usual length of a first turn."""
     return by_search(facts.problem, facts.host_options, facts.call, facts.paused, rounds=0)
 
 

@@ -60,7 +60,7 @@ class Attempt(NamedTuple):
 
 
 Portfolio = Generator[Strategy, Attempt, Attempt]
-"""Generator of strategies; it receives each one's outcome, and returns the outcome of all. A failure ends the call."""
+"""Generator of strategies: it receives the outcome of each, and returns the outcome of all. A failure ends the call."""
 
 
 def portfolio_of(strategy: Strategy) -> Portfolio:

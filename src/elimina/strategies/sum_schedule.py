@@ -13,12 +13,12 @@ SUM_ESTIMATES = loaded_on_use("elimina.strategies.sum_estimates", "sum_estimates
 """Estimates of a sum or a count, whose module is loaded when their row is taken."""
 
 FIRST_SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_TIME_SHARE = 1.0, 2.0, 0.25
-"""Seconds of estimates of a sum or a count: before a search for an order, and after it without a time limit; and the
+"""Seconds of estimates of a sum or a count before a search for an order, and after it if there is no time limit;
 largest share of the remaining time for either."""
 
 QUICK_BOUNDS_SECONDS, OPTIMISED_BOUNDS_SECONDS = 1.0, 12.0
-"""Seconds of bounds on a sum before the search for a good order, and of bounds that are the answer without a time
-limit: after that time, the gap of a 40 x 40 Ising grid in 64 MB narrows slowly."""
+"""Seconds of bounds on a sum before the search for a good order, and of the final bounds if there is no time limit.
+(The gap of a 40 x 40 Ising grid in 64 MB narrows slowly after this time.)"""
 
 
 def seconds_of_first_sum_estimates(facts: Facts) -> float:
