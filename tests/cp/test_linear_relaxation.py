@@ -102,6 +102,23 @@ def test_counting_refutes_a_roster() -> None:
     assert result.stats["failures"] < 1000
 
 
+def test_an_ascent_does_not_go_back_and_forth() -> None:
+    """At most 32 cells of a symmetric matrix can be 1, and 33 are asked for."""
+    m = cp.Model()
+    cells = np.array([m.bool_vars(8) for _ in range(12)])
+    for row in cells:
+        m.add(m.sum(row) <= 3)
+    for column in cells.T:
+        m.add(m.sum(column) <= 4)
+    total = m.int_var(33, 96)
+    m.add(total == m.sum(cells.ravel()))
+    m.maximize(total)
+    _, bound = relaxed(m)
+    reached = bound.lower_bound(-32)
+    assert reached is not None
+    assert reached >= -32
+
+
 def test_elements_are_replaced_by_functions() -> None:
     model, costs = roster(random.Random(2), 6, 9, 1)
     relaxation, bound = relaxed(model)

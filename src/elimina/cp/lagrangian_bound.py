@@ -27,6 +27,9 @@ _FIRST_LENGTH, _LAST_LENGTH = 1.0, 1e-3
 _PATIENCE = 15
 """Number of steps without a better bound after which steps become shorter."""
 _SHRINKAGE = 0.7
+_DEFLECTION = 0.8
+"""Share of the part opposed to the previous direction that is left out of a direction: below 1, so that a relaxation of
+one row keeps a direction."""
 _MAX_EXACT = 2.0**60
 
 
@@ -141,6 +144,7 @@ class LagrangianBound:
     ) -> int | None:
         best, best_multipliers, length, idle = -math.inf, multipliers, _FIRST_LENGTH, 0
         exact: int | None = None
+        direction = np.zeros(len(matrix.least))
         self._units = None
 
         def raise_exact(multipliers: Floats) -> None:
@@ -165,18 +169,33 @@ class LagrangianBound:
             if idle >= _PATIENCE:
                 length, idle, multipliers = length * _SHRINKAGE, 0, best_multipliers
                 value, slacks = _evaluate(matrix, multipliers)
+                direction = np.zeros_like(slacks)
             # A satisfied row keeps its multiplier of 0, and must not shorten the step.
-            slacks[(multipliers <= 0) & (slacks < 0) & ~matrix.is_equation] = 0
-            size = float(slacks @ slacks)
+            is_least = (multipliers <= 0) & ~matrix.is_equation
+            slacks[is_least & (slacks < 0)] = 0
+            direction = _deflected(slacks, direction)
+            direction[is_least & (direction < 0)] = 0
+            if not direction.any():
+                direction = slacks
+            size = float(direction @ direction)
             if size == 0 or length < _LAST_LENGTH or (step % 16 == 0 and not self._may_continue()):
                 break
             goal = target if target > best else best + max(1.0, abs(best))
             if not math.isfinite(goal):
                 goal = best + max(1.0, 0.1 * abs(best))
-            multipliers = multipliers + length * (goal - value) / size * slacks
+            multipliers = multipliers + length * (goal - value) / size * direction
             multipliers = np.where(matrix.is_equation, multipliers, np.maximum(multipliers, 0.0))
         raise_exact(best_multipliers)
         return exact
+
+
+def _deflected(slacks: Floats, previous: Floats) -> Floats:
+    """Return the slacks without most of their part that is opposed to the previous direction.
+
+    By the slacks alone, steps may go back and forth between two assignments (Camerini, Fratta and Maffioli, 1975).
+    """
+    size, product = float(previous @ previous), float(slacks @ previous)
+    return slacks if product >= 0 or size == 0 else slacks - _DEFLECTION * product / size * previous
 
 
 def _evaluate(matrix: _Matrix, multipliers: Floats) -> tuple[float, Floats]:
