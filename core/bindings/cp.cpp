@@ -320,7 +320,9 @@ void bind_cp(nb::module_& m) {
             for (const nb::handle copy : copies) {
               Model& model = nb::cast<Model&>(copy);
               options = options_of(model, rules, minimise, restarts, relax, free, seed, seconds, nodes, failures);
-              options.portfolio = options.pauses = portfolio.has_value();
+              options.portfolio = portfolio.has_value();
+              // Threads search on during a pause; within a tenth of a second, most have a first solution.
+              if (portfolio) options.pauses = {copies.size() > 1 ? 0.1 : 0.0, 2};
               if (portfolio) std::tie(options.stretch_scale, options.has_orderings) = *portfolio;
               if (hints) options.hints = hints_of(model, *hints);
               if (!(options.stretch_scale > 0)) throw nb::value_error("the scale of stretches is above 0");
@@ -338,7 +340,7 @@ void bind_cp(nb::module_& m) {
           "the values that are tried first.")
       .def("next", &Searching::next, "poll"_a,
            "Search for the next solution, and return how the search ended. `poll` ends it by False; so does an "
-           "interruption. 'paused': after the schedule's first stretch, once.")
+           "interruption. 'paused': after the schedule's first stretch, and once more after two seconds.")
       .def("bound", &Searching::bound, "Return a lower bound on the minimised objective, or None.")
       .def("raise_bound", &Searching::raise_bound, "bound"_a, "Raise the lower bound, between calls of `next`.")
       .def("adopt", &Searching::adopt, "solution"_a,

@@ -44,7 +44,7 @@ class FlatZinc {
   }
 
   Searching* search(bool free, std::uint64_t seed, double seconds, int threads, bool relax, nb::object poll,
-                    bool portfolio) {
+                    bool portfolio, std::vector<double> pauses) {
     if (threads < 1) throw nb::value_error("there is at least one thread");
     if (searched_) throw nb::value_error("the model is searched already");
     if (std::isnan(seconds)) throw nb::value_error("the seconds are a number");
@@ -54,6 +54,7 @@ class FlatZinc {
     options_.seconds = seconds;
     // Annotations of restarts and neighbourhoods form a schedule of their own, which replaces the portfolio.
     options_.portfolio = portfolio && !free && !relax && !instance_->is_relaxed() && !instance_->has_restarts();
+    if (options_.portfolio) options_.pauses = std::move(pauses);
     if (!options_.portfolio && !relax && !instance_->is_relaxed()) options_.relax.reset();
     copy(threads - 1, poll);
     std::vector<Solver*> solvers{&solver_};
@@ -222,9 +223,10 @@ void bind_flatzinc(nb::module_& m) {
            "Read and post a model. `assumed`: numbers of the assumptions that hold; None: all of them. Raises "
            "ValueError ('LINE:COLUMN: problem'), or StopIteration if `poll` returned False.")
       .def("search", &FlatZinc::search, nb::rv_policy::take_ownership, nb::keep_alive<0, 1>(), "free"_a, "seed"_a,
-           "seconds"_a, "threads"_a, "relax"_a, "poll"_a, "portfolio"_a = false,
+           "seconds"_a, "threads"_a, "relax"_a, "poll"_a, "portfolio"_a = false, "pauses"_a = std::vector<double>{},
            "Return a search by the model's annotations or, with `portfolio`, by a schedule that begins with "
-           "them; only once. Raises StopIteration if `poll` returned False.")
+           "them; only once. `pauses`: seconds after which a search by the schedule pauses. Raises StopIteration if "
+           "`poll` returned False.")
       .def("bound", &FlatZinc::bound, "search"_a,
            "Return a bound on the objective that no solution is beyond, or None.")
       .def("device_delay", &FlatZinc::device_delay,

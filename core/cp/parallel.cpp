@@ -9,7 +9,6 @@ namespace {
 
 constexpr std::size_t kPartsEach = 30, kMostWaiting = 256;
 constexpr double kRaceSeconds = 2, kPollSeconds = 0.02;
-constexpr double kPauses[] = {0.1, 2};  // seconds after which the search pauses for other methods
 
 Value value_of(View x, const Values& solution) {
   return x.scale * solution[static_cast<std::size_t>(x.var)] + x.offset;
@@ -28,7 +27,7 @@ ParallelSearch::ParallelSearch(const std::vector<Solver*>& copies, Options optio
     options_of_worker.shared_best = &best_;
     options_of_worker.shared_bound = &bound_;
     options_of_worker.shared_costs = &costs_;
-    options_of_worker.pauses = false;
+    options_of_worker.pauses.clear();
     if (options_.portfolio) {
       options_of_worker.rows =
           rows_of_thread(portfolio_rows(options_.stretch_scale, options_.has_orderings), i, copies.size());
@@ -83,7 +82,7 @@ Finder::Status ParallelSearch::next() {
     if (!waiting_.empty()) break;
     lock.unlock();
     if (has_ended()) leave();
-    else if (options_.pauses && pauses_ < std::size(kPauses) && elapsed() > kPauses[pauses_]) {
+    else if (pauses_ < options_.pauses.size() && elapsed() > options_.pauses[pauses_]) {
       ++pauses_;
       return Status::paused;
     }

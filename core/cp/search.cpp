@@ -40,9 +40,6 @@ constexpr double kWeightGrowth = 1.001;
 // too hard.
 constexpr double kTargetFailures = 100;
 
-// Seconds after which the search pauses for other methods.
-constexpr double kPauses[] = {0, 2};
-
 // Intervals with more values than this are halved in a search for a target.
 constexpr Value kMaxTriedValues = 16;
 
@@ -444,7 +441,7 @@ Search::Turn Search::restart() {
   refuted_.clear();
   failed_ = has_stretch_ = false;
   hint_brancher_.reset();
-  if (!options_.pauses || pauses_ == std::size(kPauses) || elapsed() < kPauses[pauses_]) return Turn::go_on;
+  if (pauses_ == options_.pauses.size() || elapsed() < options_.pauses[pauses_]) return Turn::go_on;
   ++pauses_;
   return Turn::paused;
 }

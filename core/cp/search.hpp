@@ -33,8 +33,8 @@ struct Options {
   bool has_orderings = false;  // true if the model has orderings, which come first
   std::vector<Row> rows;       // rows of the search and of its parts (`enter`); empty: made from the options above
   std::vector<Row> part_rows;
-  // True if `next` returns `paused` after the first stretch of the schedule, and once more after two seconds.
-  bool pauses = false;
+  // Seconds after which `next` returns `paused`, in order, between two stretches of the schedule.
+  std::vector<double> pauses;
   std::uint64_t seed = 0;
   double seconds = std::numeric_limits<double>::infinity();
   std::uint64_t nodes = ~std::uint64_t{0}, failures = ~std::uint64_t{0};

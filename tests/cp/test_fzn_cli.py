@@ -40,6 +40,24 @@ NEVER_PROVEN = HARD.replace(
 )
 
 
+def matrix(goal: str) -> str:
+    """A matrix of Booleans with limits on rows and columns: counting bounds it, and a search alone takes ages."""
+    cells = [[f"x[{8 * i + j + 1}]" for j in range(8)] for i in range(12)]
+
+    def linear(relation: str, terms: dict[str, int], right: int) -> str:
+        return f"constraint int_lin_{relation}({[*terms.values()]}, [{', '.join(terms)}], {right});"
+
+    excess = {f"excess{j}": -1 for j in range(8) if goal == "minimize"}
+    counted = dict.fromkeys(excess or [x for row in cells for x in row], 1)
+    lines = ["array [1..96] of var 0..1: x;", "var 0..96: total :: output_var;"]
+    lines += [f"var 0..12: {over};" for over in excess]
+    lines += [linear("le" if goal == "maximize" else "eq", dict.fromkeys(row, 1), 3) for row in cells]
+    for j, column in enumerate(zip(*cells, strict=True)):
+        lines.append(linear("le", dict.fromkeys(column, 1) | dict([*excess.items()][j : j + 1]), 4))
+    lines.append(linear("eq", counted | {"total": -1}, 0))
+    return "\n".join([*lines, f"solve {goal} {'' if goal == 'satisfy' else 'total'};"])
+
+
 def run(tmp_path: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
     path = tmp_path / "model.fzn"
     path.write_text(text)
@@ -87,6 +105,20 @@ def test_statistics(tmp_path: Path) -> None:
     assert figures["objective"] == "3"
     assert int(figures["nodes"]) >= 1
     assert float(figures["solveTime"]) >= 0
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+@pytest.mark.parametrize(
+    ("goal", "expected"),
+    [
+        ("satisfy", "=====UNSATISFIABLE=====\n"),
+        ("minimize", "total = 4;\n----------\n==========\n"),
+        ("maximize", "total = 32;\n----------\n==========\n"),
+    ],
+)
+def test_bounds_by_other_methods_end_a_search(tmp_path: Path, goal: str, expected: str, threads: str) -> None:
+    result = run(tmp_path, matrix(goal), "-p", threads)
+    assert (result.stdout, result.stderr) == (expected, "")
 
 
 def test_options_that_change_no_answer(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ MILLISECONDS = {
     "elimina.cli.dcop -> elimina.distributed": 122,
     "elimina.cli.dcop -> elimina.viz.timeline": 36,
     "elimina.cli.flatzinc -> elimina.cp.conflicts": 168,
+    "elimina.cli.flatzinc -> elimina.cp.flatzinc_bounds": 121,
     "elimina.cli.flatzinc -> elimina.cp.gpu_filtering": 168,
     "elimina.cli.flatzinc -> elimina.errors": 0.3,
     "elimina.cli.flatzinc -> elimina.io.files": 149,

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from elimina._core import CpSearch, FlatZinc
 
 FINISHED, ERROR = 0, 1
+_PAUSES = [0.2, 2.0]
+"""Seconds after which the search pauses for bounds by other methods: most searches end within the first of them, which
+the import of these methods takes, too."""
+_MAX_BYTES_WITH_BOUNDS = 1 << 20
+"""Largest model that other methods read again, which takes them 0.2 s."""
 UNSATISFIABLE = b"=====UNSATISFIABLE=====\n"
 
 
@@ -151,6 +156,7 @@ class _FlatZincRun:
     def __init__(self, started: float, options: argparse.Namespace) -> None:
         self._started, self._options = started, options
         self._text = b""
+        self._seconds_of_bounds = 0.0
 
     def run(self) -> int:
         if sys.stdout is None:
@@ -198,7 +204,7 @@ class _FlatZincRun:
             # Restarts would delay a search for all solutions.
             lists_all = options.all_solutions or (options.num_solutions or 1) > 1
             is_portfolio = not (model.is_satisfaction and lists_all)
-            search = model.search(*settings, self._may_continue, is_portfolio)
+            search = model.search(*settings, self._may_continue, is_portfolio, self._pauses())
         except StopIteration:
             return self._end(False)
         for note in model.notes:
@@ -208,8 +214,11 @@ class _FlatZincRun:
         read = time.monotonic() - self._started
         code = self._search(model, search)
         if options.statistics:
-            self._write(_statistics(model, search, read).encode())
+            self._write(_statistics(model, search, read, self._seconds_of_bounds).encode())
         return code
+
+    def _pauses(self) -> list[float]:
+        return _PAUSES if len(self._text) <= _MAX_BYTES_WITH_BOUNDS else []
 
     def _seconds_left(self) -> float:
         limit = self._options.time_limit or float("inf")
@@ -222,9 +231,15 @@ class _FlatZincRun:
         options = self._options
         limit = options.num_solutions or (None if options.all_solutions else 1)
         shows_each = model.is_satisfaction or options.all_solutions or options.intermediate
-        count, last, code = 0, b"", FINISHED
+        count, pauses, last, code = 0, 0, b"", FINISHED
         try:
-            while (state := search.next(self._may_continue)) == "solution":
+            while (state := search.next(self._may_continue)) in ("solution", "paused"):
+                if state == "paused":
+                    if self._is_proven_by_bounds(model, search, count > 0, pauses):
+                        state = "complete"
+                        break
+                    pauses += 1
+                    continue
                 count, last = count + 1, model.show(search)
                 if options.verbose and not model.is_satisfaction:
                     self._log(model, search)
@@ -245,6 +260,16 @@ class _FlatZincRun:
         elif state != "solution":
             self._end(count > 0)
         return code
+
+    def _is_proven_by_bounds(self, model: FlatZinc, search: CpSearch, is_solved: bool, pauses: int) -> bool:
+        """Add bounds by other methods, and return whether they prove that there is no (better) solution."""
+        from elimina.cp.flatzinc_bounds import add_bounds
+
+        begun = time.monotonic()
+        value = model.objective(search) if is_solved else None
+        is_proven = add_bounds(self._text, search, value, pauses, self._seconds_left())
+        self._seconds_of_bounds += time.monotonic() - begun
+        return is_proven
 
     def _core(self, names: list[str]) -> list[str]:
         """Return the names of assumptions that contradict each other and the constraints.
@@ -322,12 +347,12 @@ def _in_units(model: FlatZinc, value: int) -> float:
     return value / 10**model.objective_decimals if model.objective_decimals else value
 
 
-def _statistics(model: FlatZinc, search: CpSearch, read: float) -> str:
+def _statistics(model: FlatZinc, search: CpSearch, read: float, seconds_of_bounds: float) -> str:
     counts = search.statistics()
     figures = {
         "parseTime": f"{model.parse_seconds:.6f}",
         "initTime": f"{read:.6f}",
-        "solveTime": f"{counts['seconds']:.6f}",
+        "solveTime": f"{counts['seconds'] + seconds_of_bounds:.6f}",
         "solutions": counts["solutions"],
         "variables": model.variables,
         "propagators": model.propagators,

@@ -1,0 +1,89 @@
+"""Bounds by other methods for FlatZinc models, while their search pauses."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from elimina._core import CpSearch, FlatZincRecord, flatzinc_record
+from elimina.cp.bound_schedule import PausedSearch, findings_of
+from elimina.cp.expressions import Expression
+from elimina.cp.model import Model
+from elimina.cp.posting import Declaration, PostedModel, build_solver
+from elimina.errors import EliminaError
+from elimina.strategies.clock import Clock
+
+
+def add_bounds(text: bytes, search: CpSearch, value: int | None, pauses: int, seconds: float) -> bool:
+    """Add bounds and costs of values to a paused search; return whether they prove that there is no better solution.
+
+    Args:
+        text: The model.
+        search: The search.
+        value: Value of the objective in the best solution; None if there is no solution.
+        pauses: Number of earlier pauses of the search.
+        seconds: Seconds until the time limit; infinity if there is none.
+    """
+    clock = Clock(None if math.isinf(seconds) else seconds)
+    try:
+        record = flatzinc_record(text)
+    except ValueError:
+        # Models with floats have no record.
+        return False
+    posted, aim = _posted(record), _aim(record)
+    incumbent = None if value is None else record.sign * value
+    try:
+        domains, _ = build_solver(posted.variables, posted.constraints, None, clock.deadline)
+    except EliminaError:
+        return False
+    if aim is not None and incumbent is not None:
+        factors = np.array(list(aim.terms.values()), np.int64)
+        variables = np.array([(var, 1, 0) for var in aim.terms], np.int64)
+        domains.post("int_lin_le", [factors, variables, np.array([incumbent - 1 - aim.constant])])
+    is_consistent = domains.propagate(clock.seconds)
+    if is_consistent is None:
+        return False
+    paused = PausedSearch(posted, domains, aim, record.sign, incumbent, clock)
+    is_proven = not is_consistent or _add_findings(record, search, paused, pauses)
+    if is_proven and incumbent is not None:
+        search.raise_bound(incumbent)
+    return is_proven
+
+
+def _add_findings(record: FlatZincRecord, search: CpSearch, paused: PausedSearch, pauses: int) -> bool:
+    # The search has the variables of the record's names, with the same numbers; the other variables may differ.
+    shared = 1 + max((int(view[0, 0]) for _, view in record.names), default=-1)
+    for finding in findings_of(paused, pauses):
+        bound = finding.lower_bound
+        if bound is not None:
+            search.raise_bound(bound)
+        is_closed = bound is not None and paused.incumbent is not None and bound >= paused.incumbent
+        if finding.is_refuted or is_closed:
+            return True
+        if finding.value_costs is not None and paused.aim is not None:
+            rows, unit = finding.value_costs
+            search.set_costs(np.ascontiguousarray(rows[rows[:, 0] < shared]), unit, paused.aim.constant)
+        if finding.ended_by is not None:
+            break
+    return False
+
+
+def _posted(record: FlatZincRecord) -> PostedModel:
+    aim = _aim(record)
+    return PostedModel(
+        [Declaration(lo, hi, None) for lo, hi in record.bounds],
+        {},
+        record.posts,
+        None if aim is None else {var: record.sign * factor for var, factor in aim.terms.items()},
+        0 if aim is None else record.sign * aim.constant,
+        "max-cost" if record.sign < 0 else "min-cost",
+    )
+
+
+def _aim(record: FlatZincRecord) -> Expression | None:
+    """Return the objective to be minimised; None if there is none."""
+    if record.objective is None:
+        return None
+    ((var, scale, offset),) = record.objective.tolist()
+    return Expression(Model(), {var: record.sign * scale} if var >= 0 else {}, record.sign * offset)
