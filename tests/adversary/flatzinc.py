@@ -22,6 +22,7 @@ from typing import Any
 from elimina import cp
 from elimina._core import FlatZinc
 from elimina.cli.flatzinc import main
+from elimina.cp.flatzinc_bounds import add_bounds
 from tests.adversary.case import Case, Defect, Setting
 from tests.cp.flatzinc_models import SIGNATURES, Maker
 from tests.reference import flatzinc as reference
@@ -81,6 +82,7 @@ def make(rng: random.Random, setting: Setting) -> Case:
         "door": rng.choice(["core", "python", "program"]),
         "free": rng.random() < 0.3,
         "threads": rng.choice([1, 1, 1, 2]),
+        "bounds": rng.random() < 0.5,
     }
 
 
@@ -120,10 +122,19 @@ class _Answer:
 
     def _ask_core(self, case: Case, text: str) -> None:
         model = FlatZinc(text.encode(), lambda: True)
-        search = model.search(case["free"], 0, SECONDS, case["threads"], False, lambda: True)
+        bounds, is_aimed = case["bounds"], not model.is_satisfaction
+        search = model.search(case["free"], 0, SECONDS, case["threads"], False, lambda: True, bounds and is_aimed)
         printed: list[bytes] = []
-        while (state := search.next(lambda: True)) == "solution" and len(printed) < MOST_ASSIGNMENTS:
+        deadline = time.monotonic() + SECONDS
+
+        def is_closed(value: int | None) -> bool:
+            seconds = max(0.0, deadline - time.monotonic())
+            return bounds and add_bounds(text.encode(), search, value, len(printed), seconds)
+
+        state = "complete" if is_closed(None) else ""
+        while not state and (state := search.next(lambda: True)) == "solution" and len(printed) < MOST_ASSIGNMENTS:
             printed.append(model.show(search))
+            state = "complete" if is_aimed and is_closed(model.objective(search)) else ""
         self.solutions = [_plain(s) for s in reference.parse_solutions(b"".join(printed).decode())]
         self.is_complete = state == "complete"
         self.is_proof = self.is_complete and not model.unproven_limits(search)
@@ -252,6 +263,8 @@ def smaller(case: Case) -> Iterator[Case]:
         yield {**case, "door": "core"}
     if case["free"] or case["threads"] > 1:
         yield {**case, "free": False, "threads": 1}
+    if case["bounds"]:
+        yield {**case, "bounds": False}
     for name, domain in case["domains"].items():
         if domain not in ("int", "0..0"):
             yield {**case, "domains": {**case["domains"], name: "0..0"}}

@@ -23,7 +23,7 @@ _PAUSES = [0.2, 2.0]
 """Seconds after which the search pauses for bounds by other methods: most searches end within the first of them, which
 the import of these methods takes, too."""
 _MAX_BYTES_WITH_BOUNDS = 1 << 20
-"""Largest model that other methods read again, which takes them 0.2 s."""
+"""Largest model whose search pauses: the core reads it again, which takes 0.2 s."""
 UNSATISFIABLE = b"=====UNSATISFIABLE=====\n"
 
 

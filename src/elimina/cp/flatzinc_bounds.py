@@ -14,6 +14,9 @@ from elimina.cp.posting import Declaration, PostedModel, build_solver
 from elimina.errors import EliminaError
 from elimina.strategies.clock import Clock
 
+_PROPAGATION_SECONDS = 1.0
+"""Time limit of propagation: bounds of wide domains may change by one at a time."""
+
 
 def add_bounds(text: bytes, search: CpSearch, value: int | None, pauses: int, seconds: float) -> bool:
     """Add bounds and costs of values to a paused search; return whether they prove that there is no better solution.
@@ -41,7 +44,7 @@ def add_bounds(text: bytes, search: CpSearch, value: int | None, pauses: int, se
         factors = np.array(list(aim.terms.values()), np.int64)
         variables = np.array([(var, 1, 0) for var in aim.terms], np.int64)
         domains.post("int_lin_le", [factors, variables, np.array([incumbent - 1 - aim.constant])])
-    is_consistent = domains.propagate(clock.seconds)
+    is_consistent = domains.propagate(min(clock.seconds, _PROPAGATION_SECONDS))
     if is_consistent is None:
         return False
     paused = PausedSearch(posted, domains, aim, record.sign, incumbent, clock)
