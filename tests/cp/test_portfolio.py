@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from elimina import Bounds, InputError, _core, cp
 from elimina.cp import bound_schedule
+from elimina.strategies.clock import Clock
 from tests import calls
 from tests.cp.test_search import golomb, models
 
@@ -64,6 +65,18 @@ def test_elimination_proves_knapsacks(seed: int, monkeypatch: pytest.MonkeyPatch
     result = model.solve(options=cp.SearchOptions(fail_limit=10_000))
     assert (result.status, result.value, result.gap) == ("optimal", best, 0)
     assert result.lower_bound == result.upper_bound == best
+
+
+@pytest.mark.parametrize(("size", "is_eliminated"), [(5, True), (30, False)])
+def test_cliques_beyond_memory_are_not_eliminated(size: int, is_eliminated: bool) -> None:
+    m = cp.Model()
+    xs = m.int_vars(size, 1, size)
+    m.all_different(xs)
+    m.minimize(m.sum(i * x for i, x in enumerate(xs)))
+    solver, _ = m._build()
+    search = bound_schedule.PausedSearch(m.posted(), solver, m.objective, 1, None, Clock())
+    (row,) = (row for row in bound_schedule.BOUND_ROWS if row.name == "elimination of tables")
+    assert row.applies(search) == is_eliminated
 
 
 def test_the_gap_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:

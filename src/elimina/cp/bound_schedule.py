@@ -17,6 +17,7 @@ from elimina.cp.lagrangian_bound import LagrangianBound, ValueCosts
 from elimina.cp.linear_relaxation import LinearRelaxation, TooLarge
 from elimina.cp.posting import Declaration, PostedModel, build_solver
 from elimina.cp.to_graphical import tabulate
+from elimina.cp.views import views_of
 from elimina.errors import EliminaError
 from elimina.planning.options import Options
 from elimina.result import EndedBy
@@ -30,6 +31,8 @@ MAX_TABULATED_VARIABLES = 500
 tables."""
 TABLE_ROWS = 1 << 14
 """Largest number of tuples of a table: elimination takes milliseconds for each table."""
+MAX_ELIMINATED_CELLS = 1 << 30
+"""Cells of the largest table that elimination may need: it takes seconds for each table of this size."""
 _WITHOUT_TABLES = (
     *("cumulative", "no_overlap", "transition_times", "diffn", "reservoir"),
     *("circuit", "subcircuit", "inverse", "bin_packing_load", "nvalue", "weighted_circuit"),
@@ -187,7 +190,22 @@ def _may_tabulate(search: PausedSearch) -> bool:
         search.aim is not None
         and len(posted.variables) <= MAX_TABULATED_VARIABLES
         and not any(name.startswith(_WITHOUT_TABLES) for name, _ in posted.constraints)
+        and _cells_of_largest_clique(search) <= MAX_ELIMINATED_CELLS
     )
+
+
+def _cells_of_largest_clique(search: PausedSearch) -> int:
+    """Return the number of cells of a table that every elimination order needs.
+
+    Each two variables of an AllDifferent share a table, so the first of them that is eliminated leaves a table over the
+    others.
+    """
+    sizes, result = search.domains.sizes(), 1
+    for name, arguments in search.posted.constraints:
+        if name.startswith("all_different"):
+            variables = {x.var for x in views_of(arguments[0]) if x.var >= 0}
+            result = max(result, math.prod(sorted(sizes[var] for var in variables)[:-1]))
+    return result
 
 
 BOUND_ROWS: tuple[BoundRow, ...] = (
