@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def source_text(path: str | Path) -> str:
+    """Return the name of an input for texts: standard input is read under a name of its format, such as ``-.uai``."""
+    return "standard input" if str(path).startswith("-.") else str(path)
+
 
 class EliminaError(Exception):
     """Base of every error that elimina raises on purpose.
@@ -52,8 +62,7 @@ class FormatError(InputError):
 
     def __init__(self, path: str, line: int | None, problem: str) -> None:
         self.path, self.line, self.problem = path, line, problem
-        # Standard input is read under a name that ends in its format, such as -.uai.
-        shown = "standard input" if path.startswith("-.") else path
+        shown = source_text(path)
         where = shown if line is None else f"{shown}:{line}"
         super().__init__(f"{where}: {problem}")
 

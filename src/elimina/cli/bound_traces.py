@@ -5,8 +5,11 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
-from elimina.errors import InputError
+from elimina._core import TextError
+from elimina.errors import InputError, source_text
+from elimina.io.files import load
 from elimina.result import Bounds
 
 
@@ -39,14 +42,15 @@ def read_trace(path: str) -> list[Bounds]:
         InputError: The file cannot be read, or is not a trace.
     """
     try:
-        with open(path) as file:
-            trace = [Bounds(**json.loads(line)) for line in file if line.strip()]
+        trace = [Bounds(**json.loads(line)) for line in load(Path(path)).splitlines() if line.strip()]
         numbers = [x for bounds in trace for x in (bounds.seconds, *(end for end in bounds[1:3] if end is not None))]
         if not {type(x) for x in numbers} <= {int, float}:
             raise TypeError
-    except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, TypeError) as error:
+    except (TextError, ValueError, TypeError) as error:
+        if isinstance(error, InputError):
+            raise
         form = "a JSON object with seconds, lower and upper on each line"
-        raise InputError(f"{path} is not a trace of bounds, {form}; elimina solve --trace writes one") from error
+        raise InputError(
+            f"{source_text(path)} is not a trace of bounds, {form}; elimina solve --trace writes one"
+        ) from error
     return trace

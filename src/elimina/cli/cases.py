@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import numpy as np
 
-from elimina.cli.question_inputs import call_options, evidence_of, query_of
+from elimina.cli.question_inputs import call_options, cases_source, evidence_of, query_of
 from elimina.errors import InputError
 from elimina.io.cases import read_cases
 from elimina.io.files import save, suffix_of
@@ -64,7 +64,7 @@ def solve_cases(
     if client is not None and not way.runs_on_clusters:
         raise click.UsageError(f"--task {task} answers cases on this machine only: leave --cluster and --local out")
     evidence = evidence_module.evidence_of(model, evidence_of(options["evidence"], model))
-    columns, codes = read_cases(file, model, ignore_extra=options["ignore_extra"])
+    columns, codes = read_cases(cases_source(file, "--cases"), model, ignore_extra=options["ignore_extra"])
     observed = with_factors(model, evidence)
     cases = with_observations(columns, codes, observed.values)
     planning = call_options(options, model)

@@ -42,7 +42,7 @@ from elimina.dcop.agent import Forecast
 from elimina.dcop.problem import HEURISTICS
 from elimina.dcop.simulator import ORDERS
 from elimina.dcop.solve import ALGORITHMS
-from elimina.errors import InputError
+from elimina.errors import InputError, source_text
 from elimina.io.files import suffix_of
 from elimina.io.formats import by_suffix, format_of
 from elimina.io.model_files import read
@@ -227,7 +227,7 @@ def dcop(
             result = signals.attributed(with_reading(result, read))
             write_answer(result, _human, format_for(output, format_), output)
     if timeline is not None:
-        title = f"{Path(file).name}: {algo}, {seconds_text(result.stats['simulated_seconds'])} simulated"
+        title = f"{source_text(Path(file).name)}: {algo}, {seconds_text(result.stats['simulated_seconds'])} simulated"
         draw_timeline(seen, [agent.name for agent in problem.agents], timeline, title)
 
 
@@ -250,7 +250,7 @@ def read_problem(file: str) -> Problem:
     if suffix not in {**distributed_problems, **models}:
         others = ", ".join(name for name in models if name not in distributed_problems)
         raise InputError(
-            f"{file}: unknown suffix {suffix and '.' + suffix!r}; distributed problems are "
+            f"{source_text(file)}: unknown suffix {suffix and '.' + suffix!r}; distributed problems are "
             f"{', '.join(distributed_problems)}, "
             f"and models with an agent for each variable {others} (perhaps with .gz or .xz)"
         )

@@ -91,7 +91,7 @@ def decide(
     reading = time.monotonic() - started
     network = diagram.network
     asked, evidence = call_options(options, network), evidence_of(options["evidence"], network)
-    fixed = evidence_of(policies, network)
+    fixed = evidence_of(policies, network, "--policy")
     if gaining is not None:
         diagram.decision_index(gaining)
     question = {

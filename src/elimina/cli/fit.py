@@ -22,7 +22,7 @@ from elimina.cli.options import (
     sampling_options,
     time_limit_option,
 )
-from elimina.cli.question_inputs import call_options
+from elimina.cli.question_inputs import call_options, cases_source
 from elimina.learning import fit as fit_network
 from elimina.methods.parameter_learning import Fit, FitOptions
 from elimina.model.model import Model
@@ -72,7 +72,7 @@ def fit(
     no_check: bool,
     **options: Any,
 ) -> None:
-    """Fit the distributions of the Bayesian network in NETWORK to the rows of DATA, a .csv or .parquet file.
+    """Fit the distributions of the Bayesian network in NETWORK to the rows of DATA, a .csv or .parquet file (or -).
 
     Complete data are counted. Where cells are missing, expectation maximisation finds a local optimum. NETWORK fixes
     the variables, their states and their parents.
@@ -94,7 +94,8 @@ def fit(
             planning=call_options(options, model),
         )
         seconds = signals.remaining(time_limit, reading)
-        best = fit_network(model, data, prior=options["prior"], time_limit=seconds, options=settings)
+        rows = cases_source(data, "DATA")
+        best = fit_network(model, rows, prior=options["prior"], time_limit=seconds, options=settings)
     save(best.model, output)
     ended_by = signals.cause(best.ended_by)
     click.echo(

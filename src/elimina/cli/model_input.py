@@ -10,8 +10,9 @@ from pathlib import Path
 import click
 
 from elimina.cli.grouped_options import option, together
+from elimina.cli.standard_input import input_source
 from elimina.cli.terminal import show_notices
-from elimina.errors import InputError
+from elimina.errors import InputError, source_text
 from elimina.io.files import suffix_of
 from elimina.io.formats import by_suffix, format_of
 from elimina.io.model_files import read
@@ -80,7 +81,7 @@ def source_of(path: str) -> str:
     if form is None:
         example = "fzn" if context is not None and context.info_name == "cp" else "wcsp"
         raise InputError(f"standard input has no suffix: name its format by --from, such as --from {example}")
-    return f"-.{form.removeprefix('.')}"
+    return input_source(path, "the model", form.removeprefix("."))
 
 
 def read_model(path: str, *, no_check: bool = False) -> Model:
@@ -104,7 +105,7 @@ def read_with_total(path: str, *, no_check: bool = False) -> tuple[Model, str | 
     form = format_of(Path(path))
     content = None if form is None else form.content
     if content in _ELSEWHERE:
-        raise InputError(f"{path} is not a graphical model: {_ELSEWHERE[content]}")
+        raise InputError(f"{source_text(path)} is not a graphical model: {_ELSEWHERE[content]}")
     if content == "constraints":
         return _tabulated(path)
     if content == "distributed problem":

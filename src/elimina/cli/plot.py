@@ -25,9 +25,10 @@ from elimina.cli.options import (
     time_limit_option,
 )
 from elimina.cli.question_inputs import evidence_of, query_of
+from elimina.cli.standard_input import input_source
 from elimina.dcop.agent import agree_on_tree
 from elimina.dcop.problem import Heuristic
-from elimina.errors import InputError
+from elimina.errors import InputError, source_text
 from elimina.io.files import suffix_of
 from elimina.model.model import Model
 from elimina.planning.options import Options
@@ -109,13 +110,13 @@ def plot(
     if is_export:
         write_graph(model, output, answer, [model.index(name) for name in observed])
         return
-    draw(model, what, title=Path(file).name, answer=answer, evidence=observed).save(output)
+    draw(model, what, title=source_text(Path(file).name), answer=answer, evidence=observed).save(output)
 
 
 def _plot_trace(file: str, output: Path) -> None:
-    chart = bounds_chart(read_trace(file), Path(file).name)
+    chart = bounds_chart(read_trace(file), source_text(Path(file).name))
     if chart is None:
-        raise InputError(f"{file}: cannot draw a trace without bounds")
+        raise InputError(f"{source_text(file)}: cannot draw a trace without bounds")
     draw_chart(chart).save(output)
 
 
@@ -124,12 +125,12 @@ def _plot_pseudotree(file: str, output: Path, heuristic: Heuristic, seed: int) -
     problem = read_problem(file)
     variables = problem.model.variables
     if not variables:
-        raise InputError(f"{file}: cannot draw a problem without variables")
+        raise InputError(f"{source_text(file)}: cannot draw a problem without variables")
     owners = [problem.agents[owner].name for owner in problem.owners]
     labels = [v.name if v.name == owner else f"{v.name} ({owner})" for v, owner in zip(variables, owners, strict=True)]
     scopes = [table.scope for table in problem.model.factors]
     tree = agree_on_tree(problem, heuristic, seed)
-    draw_figure(pseudotree_diagram(tree, scopes, labels), Path(file).name).save(output)
+    draw_figure(pseudotree_diagram(tree, scopes, labels), source_text(Path(file).name)).save(output)
 
 
 def _plot_tour(file: str, tour_file: str | None, output: Path) -> None:
@@ -138,13 +139,18 @@ def _plot_tour(file: str, tour_file: str | None, output: Path) -> None:
     problem = read_tsp(file)
     if problem.points is None:
         raise InputError(
-            f"{file} has no coordinates (NODE_COORD_SECTION or DISPLAY_DATA_SECTION), so it cannot be drawn"
+            f"{source_text(file)} has no coordinates (NODE_COORD_SECTION or DISPLAY_DATA_SECTION), so it cannot be "
+            "drawn"
         )
     tour = length = None
     if tour_file is not None:
+        tour_file = input_source(tour_file, "--tour", "tour")
         tour = read_tour(tour_file)
         if len(tour) != problem.cities:
-            raise InputError(f"{tour_file} is a tour of {len(tour)} cities, but {file} has {problem.cities}")
+            raise InputError(
+                f"{source_text(tour_file)} is a tour of {len(tour)} cities, but {source_text(file)} has "
+                f"{problem.cities}"
+            )
         length = problem.length(tour)
     draw_figure(tour_diagram(problem.points, tour, length), problem.name).save(output)
 
@@ -195,9 +201,9 @@ def report(
     if isinstance(subject, Model):
         asked = {"task": task, "evidence": evidence_of(evidence, subject), "query": query_of(query, subject)}
     else:
-        reject_given(_MODEL_OPTIONS, file, "they are for graphical models; leave them out")
+        reject_given(_MODEL_OPTIONS, source_text(file), "they are for graphical models; leave them out")
     remaining = signals.remaining(time_limit, time.monotonic() - started)
-    heading = Path(file).name if title is None else title
+    heading = source_text(Path(file).name) if title is None else title
     options = Options(memory=memory, threads=threads)
     made = write(subject, time_limit=remaining, title=heading, options=options, **asked)
     with signals.deferred():

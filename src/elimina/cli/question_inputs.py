@@ -8,39 +8,67 @@ from pathlib import Path
 from typing import Any, get_args
 
 from elimina._core import TextError
-from elimina.errors import InputError
+from elimina.cli.standard_input import input_source
+from elimina.errors import InputError, source_text
 from elimina.io.evidence import NamedEvidence, merge, parse_assignments, parse_names
 from elimina.io.evidence_files import read_evidence
 from elimina.io.files import load
 from elimina.model.model import Model
 from elimina.model.states import StateIndex, integer_of
 from elimina.planning.options import OPTIONS, Options
-from elimina.planning.order import Method, read_order
+from elimina.planning.order import Method, order_of_text, read_order
+
+_PARQUET_MAGIC = b"PAR1"
+"""First bytes of a Parquet file."""
 
 
-def evidence_of(assignments: Sequence[str], model: Model) -> NamedEvidence:
+def cases_source(source: str, what: str) -> str:
+    """Return the name under which a table of cases is read: standard input holds CSV or Parquet.
+
+    Args:
+        source: File, or ``-``.
+        what: Name of the table for errors, such as ``--cases``.
+
+    Raises:
+        InputError: Another input of the command is standard input, too.
+    """
+    name = input_source(source, what, "csv")
+    return "-.parquet" if name != source and load(Path(name)).startswith(_PARQUET_MAGIC) else name
+
+
+def evidence_of(assignments: Sequence[str], model: Model, what: str = "--evidence") -> NamedEvidence:
     """Read and combine the values of ``--evidence``: files, and observations like ``name=state,name=state``.
+
+    Args:
+        assignments: Values of the option.
+        model: Model of the evidence.
+        what: Name of the option.
 
     Raises:
         InputError: A file or an observation cannot be read, or two of them contradict each other.
     """
-    return merge((source, _one_evidence(source, model)) for source in assignments)
+    sources = [input_source(source, what, "evid") for source in assignments]
+    return merge((source_text(source), _one_evidence(source, model)) for source in sources)
 
 
 def _one_hint(source: str, model: Model) -> NamedEvidence:
-    if source.lower().endswith((".sol", ".mpe")) and Path(source).exists():
+    source = input_source(source, "--hint", "hint")
+    start = load(Path(source)).lstrip()[:3] if source_text(source) != source else b""
+    if start == b"MPE" or (source.lower().endswith((".sol", ".mpe")) and Path(source).exists()):
         return _solution(source, model)
-    if not source.endswith(".json"):
+    if not (start.startswith(b"{") or source.endswith(".json")):
         return _one_evidence(source, model)
     import json
 
     try:
         answer = json.loads(load(Path(source)))
     except (TextError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"{source} is not JSON: {error}") from None
+        raise InputError(f"{source_text(source)} is not JSON: {error}") from None
     states = answer.get("assignment") if isinstance(answer, dict) else None
     if not isinstance(states, dict):
-        raise InputError(f"{source} holds no assignment; give an answer that 'elimina solve --json' has printed")
+        raise InputError(
+            f"{source_text(source)} holds no assignment; give an answer that 'elimina solve --json' has printed"
+        )
     return {**states}
 
 
@@ -54,7 +82,8 @@ def _solution(source: str, model: Model) -> NamedEvidence:
     values = [integer_of(word) for word in (words[2:] if words[:1] == ["MPE"] else words)]
     if None in values or len(values) != len(model.variables):
         raise InputError(
-            f"{source} is not a solution: expected a value index for each of {len(model.variables)} variables"
+            f"{source_text(source)} is not a solution: expected a value index for each of "
+            f"{len(model.variables)} variables"
         )
     return {
         v.name: v.state(v.index(StateIndex(x))) for v, x in zip(model.variables, values, strict=True) if x is not None
@@ -62,7 +91,7 @@ def _solution(source: str, model: Model) -> NamedEvidence:
 
 
 def _one_evidence(source: str, model: Model) -> NamedEvidence:
-    if os.path.exists(source):
+    if os.path.exists(source) or source_text(source) != source:
         return {**read_evidence(source, model)}
     if "=" not in source and source.strip():
         raise InputError(f"{source!r} is neither a file that exists nor of the form NAME=STATE,NAME=STATE")
@@ -92,16 +121,18 @@ def _one_query(source: str, model: Model) -> list[int]:
     Raises:
         InputError: The file cannot be read or is malformed, or the model has no such variable.
     """
-    if source.endswith(".query") and Path(source).exists():
+    source = input_source(source, "--query", "query")
+    if source.endswith(".query") and (source_text(source) != source or Path(source).exists()):
         numbers = [integer_of(word) for word in load(Path(source)).decode(errors="replace").split()]
         if not numbers or numbers[0] != len(numbers) - 1 or None in numbers:
             raise InputError(
-                f"{source} is not a query file: expected the number of variables, followed by their indices"
+                f"{source_text(source)} is not a query file: expected the number of variables, followed by "
+                "their indices"
             )
         try:
             return [model.index(number) for number in numbers[1:] if number is not None]
         except InputError as error:
-            raise InputError(f"{source}: {error}") from None
+            raise InputError(f"{source_text(source)}: {error}") from None
     return parse_names(_as_utf8(source), model)
 
 
@@ -127,6 +158,9 @@ def _order_of(name: str, model: Model) -> Any:
     """
     if name in get_args(Method):
         return name
+    if name == "-":
+        source = Path(input_source(name, "--order", "order"))
+        return order_of_text(load(source).decode(errors="replace"), str(source), [v.name for v in model.variables])
     if not Path(name).exists():
         raise InputError(f"order {name!r} is neither a method ({', '.join(get_args(Method))}) nor a file")
     return read_order(name, [v.name for v in model.variables])

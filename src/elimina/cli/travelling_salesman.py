@@ -18,6 +18,7 @@ from elimina.cli.options import (
     output_option,
     time_limit_option,
 )
+from elimina.cli.standard_input import input_source
 from elimina.cli.terminal import show
 from elimina.cp.tsp import TourState, solve_tsp
 from elimina.cp.tsplib import read_tsp, write_tour
@@ -45,7 +46,7 @@ def tsp(file: str, time_limit: float | None, seed: int, format_: str, output: st
         signals.alarm(time_limit)
     if output is not None:
         check_writable(Path(output), file)
-    problem = read_tsp(file)
+    problem = read_tsp(input_source(file, "the problem", "tsp"))
     reading = time.monotonic() - started
     in_json = format_ == "json"
     remaining = signals.remaining(time_limit, reading)

@@ -9,7 +9,7 @@ from elimina._core import FlatZincOutput, flatzinc_record
 from elimina.cp.expressions import Expression
 from elimina.cp.model import Model
 from elimina.cp.unbounded import UNBOUNDED_LIMIT
-from elimina.errors import FormatError, UnsupportedError
+from elimina.errors import FormatError, UnsupportedError, source_text
 
 
 def read_flatzinc(path: Path, text: bytes) -> Model:
@@ -28,7 +28,7 @@ def read_flatzinc(path: Path, text: bytes) -> Model:
     except ValueError as error:
         line, column, problem = str(error).split(":", 2)
         if problem.startswith(" unsupported"):
-            raise UnsupportedError(f"{path}:{error}") from None
+            raise UnsupportedError(f"{source_text(path)}:{error}") from None
         raise FormatError(str(path), int(line), f"{problem.strip()} (column {column})") from None
     shown = [named for output in record.outputs for named in _elements(output)]
     names: dict[int, str] = {}

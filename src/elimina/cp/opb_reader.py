@@ -9,7 +9,7 @@ from elimina._core import TextError
 from elimina.cp.expressions import Expression
 from elimina.cp.model import Model
 from elimina.cp.operands import MAX_INTEGER
-from elimina.errors import FormatError, UnsupportedError
+from elimina.errors import FormatError, UnsupportedError, source_text
 from elimina.io.parsing import reraise
 
 _HEADER = re.compile(r"\*\s*#variable=\s*(\d{1,18})")
@@ -49,7 +49,7 @@ def read_opb(path: Path, data: bytes) -> Model:
         except TextError as error:
             raise FormatError(str(path), line, str(error)) from None
         except UnsupportedError as error:
-            raise UnsupportedError(f"{path}:{line}: {error}") from None
+            raise UnsupportedError(f"{source_text(path)}:{line}: {error}") from None
         line += body.count("\n")
     if remainder.strip():
         raise FormatError(str(path), line, "the last statement does not end with ;")

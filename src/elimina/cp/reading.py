@@ -8,7 +8,7 @@ from elimina import arguments
 from elimina.cp.flatzinc_reader import read_flatzinc
 from elimina.cp.model import Model
 from elimina.cp.opb_reader import read_opb
-from elimina.errors import InputError
+from elimina.errors import InputError, source_text
 from elimina.io.files import suffix_of
 from elimina.io.formats import FORMATS, by_suffix
 from elimina.io.parsing import parse_file
@@ -43,7 +43,7 @@ def read(path: str | os.PathLike[str]) -> Model:
     form = by_suffix("constraints").get(suffix)
     other = next((other for other in FORMATS if suffix in other.suffixes), None)
     if form is None and other is not None:
-        raise InputError(f"{path} holds no constraint model: {other.use}")
+        raise InputError(f"{source_text(path)} holds no constraint model: {other.use}")
     data = parse_file(path, bytes, bytes)
     if form is not None and form.name == "xcsp3":
         from elimina.cp.xcsp3.reader import read_xcsp3

@@ -14,7 +14,7 @@ from elimina import arguments
 from elimina._core import TextError
 from elimina.cp.tour_distances import DISTANCE_RULES, MAX_DISTANCE, distance_matrix
 from elimina.cp.tour_problem import Distances, Points, TourProblem
-from elimina.errors import FormatError, InputError, MemoryLimitError, UnsupportedError
+from elimina.errors import FormatError, InputError, MemoryLimitError, UnsupportedError, source_text
 from elimina.io.files import load, save
 from elimina.number_texts import bytes_text
 from elimina.system import available_memory, memory_errors_in_words
@@ -62,7 +62,9 @@ class _TourLines:
         return FormatError(self.path, max(self.line, 1) if line is None else line, problem)
 
     def unsupported(self, problem: str, line: int | None = None) -> UnsupportedError:
-        return UnsupportedError(f"{self.path}:{self.line if line is None else line}: unsupported: {problem}")
+        return UnsupportedError(
+            f"{source_text(self.path)}:{self.line if line is None else line}: unsupported: {problem}"
+        )
 
     def sections(self) -> Iterator[str]:
         """Yield the names of the sections; entries that precede them go to `values`."""
@@ -305,7 +307,7 @@ def read_tsp(path: str | os.PathLike[str]) -> TourProblem:
     if reader.kind() != "TSP":
         raise lines.unsupported(f"TYPE {lines.values['TYPE']}; it has to be TSP", lines.lines_of["TYPE"])
     distances = reader.distances()
-    name = lines.values.get("NAME", Path(path).name)
+    name = lines.values.get("NAME", source_text(Path(path).name))
     return TourProblem(name, distances, reader.picture(), reader.fixed)
 
 

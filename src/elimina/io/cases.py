@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from elimina import arguments
 from elimina._core import TextError
 from elimina.display import with_types_as_written
-from elimina.errors import FormatError, InputError
+from elimina.errors import FormatError, InputError, source_text
 from elimina.io.files import COMPRESSIONS, load
 from elimina.model.cells import UNOBSERVED, index_of_cell
 from elimina.model.model import Model, variable_indices
@@ -514,7 +514,8 @@ def _read_parquet(path: Path, model: Model, ignore_extra: bool) -> Cases:
     arrow = require("pyarrow", "frames", "reading a Parquet file")
     parquet = require("pyarrow.parquet", "frames", "reading a Parquet file")
     try:
-        table = parquet.ParquetFile(path).read()
+        is_file = source_text(path) == str(path)
+        table = parquet.ParquetFile(path if is_file else arrow.BufferReader(load(path))).read()
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except arrow.ArrowException as error:

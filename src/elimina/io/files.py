@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from elimina._core import TextError
-from elimina.errors import InputError
+from elimina.errors import InputError, source_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,9 @@ def load(path: Path) -> bytes:
     try:
         data = _standard_input() if path.name.startswith("-.") else path.read_bytes()
     except OSError as error:
-        raise InputError(f"cannot read {path}: {error.strerror or error}{_similar_file_hint(path)}") from error
+        raise InputError(
+            f"cannot read {source_text(path)}: {error.strerror or error}{_similar_file_hint(path)}"
+        ) from error
     return unpacked(path, data)
 
 

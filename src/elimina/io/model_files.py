@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from elimina import arguments
 from elimina._core import TextError
-from elimina.errors import FormatError, InputError
+from elimina.errors import FormatError, InputError, source_text
 from elimina.io.codecs import Codec, Subject
 from elimina.io.files import load, save, suffix_of
 from elimina.io.formats import FORMATS as ALL_FORMATS
@@ -56,7 +56,7 @@ def _codec_of(path: Path, name: str | None, *, writing: bool = False) -> Codec[M
     )
     if other_format is not None:
         problem += f" of a model ({other_format.use})"
-    culprit = f"{path}: {problem}" if name is None else problem
+    culprit = f"{source_text(path)}: {problem}" if name is None else problem
     raise InputError(f"{culprit}; name one of {names} (a file may also end in .gz or .xz)")
 
 
@@ -107,7 +107,7 @@ def read_diagram(path: str | os.PathLike[str]) -> DiagramParts:
     usable = {name: form for name, form in FORMATS.items() if form.holds_diagrams}
     if suffix not in usable:
         raise InputError(
-            f"{path}: unknown suffix {suffix and '.' + suffix!r} of an influence diagram; name one of "
+            f"{source_text(path)}: unknown suffix {suffix and '.' + suffix!r} of an influence diagram; name one of "
             f"{', '.join(usable)} (a file may also end in .gz or .xz)"
         )
     codec: Codec[DiagramParts] = import_module(f"elimina.io.{usable[suffix].name}").DIAGRAMS

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from elimina._core import TextError
-from elimina.errors import FormatError, InputError, MemoryLimitError, UnsupportedError
+from elimina.errors import FormatError, InputError, MemoryLimitError, UnsupportedError, source_text
 from elimina.io.files import load
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def reraise(path: Path, line: int | None, error: Exception, column: int | None =
     if column is not None:
         error = type(error)(f"{error} (column {column})")
     if isinstance(error, (UnsupportedError, MemoryLimitError)):
-        where = str(path) if line is None else f"{path}:{line}"
+        where = source_text(path) if line is None else f"{source_text(path)}:{line}"
         raise type(error)(f"{where}: {error}") from None
     if isinstance(error, UnicodeDecodeError):
         raise FormatError(str(path), line, f"expected UTF-8 text: {error.reason}") from None
@@ -52,6 +52,6 @@ def parse_file(path: Path, open_text: Callable[[bytes], Any], parse: Callable[[A
         reraise(path, None if text is None else text.line, error, getattr(text, "column", None))
     except MemoryError as error:
         raise MemoryLimitError(
-            f"{path}: the process ran out of memory while it read the file: raise the limit of the process (ulimit -v, "
-            "the job's memory)"
+            f"{source_text(path)}: the process ran out of memory while it read the file: raise the limit of the "
+            "process (ulimit -v, the job's memory)"
         ) from error

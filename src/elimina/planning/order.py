@@ -236,9 +236,23 @@ def read_order(path: str | PathLike[str], names: Sequence[str]) -> tuple[int, ..
     except (OSError, UnicodeDecodeError) as error:
         reason = (isinstance(error, OSError) and error.strerror) or error
         raise FormatError(shown, None, f"cannot be read as text: {reason}") from error
+    return order_of_text(text, shown, names)
+
+
+def order_of_text(text: str, shown: str, names: Sequence[str]) -> tuple[int, ...]:
+    """Return the elimination order in the text of a file: see ``read_order``.
+
+    Args:
+        text: Text of the file.
+        shown: Name of the file, for errors; the suffix ``.cov`` is that of tree decompositions.
+        names: The variables' names, in index order.
+
+    Raises:
+        FormatError: The text is not a permutation of the variables.
+    """
     index = {name: i for i, name in enumerate(names)}
     lines = [(number, line.split("#")[0].split()) for number, line in enumerate(text.splitlines(), 1)]
-    if Path(path).suffix == ".cov":
+    if shown.endswith(".cov"):
         return _order_of_clusters(shown, lines, index)
     order: dict[int, int] = {}
     for number, tokens in lines:

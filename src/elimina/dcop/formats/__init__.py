@@ -9,7 +9,7 @@ from pathlib import Path
 
 from elimina import arguments
 from elimina.dcop.problem import Problem
-from elimina.errors import InputError
+from elimina.errors import InputError, source_text
 from elimina.io.codecs import Codec
 from elimina.io.files import save, suffix_of
 from elimina.io.formats import by_suffix
@@ -26,7 +26,9 @@ def _codec_of(path: Path, name: str | None) -> Codec[Problem]:
     suffix = suffix_of(path) if name is None else name
     if suffix not in FORMATS:
         label, culprit = (
-            (f"suffix {suffix and '.' + suffix!r}", f"{path}: ") if name is None else (f"format {name!r}", "")
+            (f"suffix {suffix and '.' + suffix!r}", f"{source_text(path)}: ")
+            if name is None
+            else (f"format {name!r}", "")
         )
         raise InputError(f"{culprit}unknown {label} of a distributed problem; name one of {', '.join(FORMATS)}")
     codec: Codec[Problem] = import_module(f"elimina.dcop.formats.{FORMATS[suffix].name}").CODEC
