@@ -94,7 +94,7 @@ def test_errors() -> None:
         model.add(x > 1 // 0)
     assert model.conflict() == (("half",), True)
     with pytest.raises(TimeLimitError, match="allow more time"):
-        model.conflict(time_limit=0)
+        model.conflict(time_limit=1e-9)
     with pytest.raises((InputError, TypeError), match="time_limit"):
         model.conflict(time_limit="long")  # type: ignore[arg-type]
 
@@ -110,7 +110,7 @@ def test_a_conflict_in_no_time_says_that_it_may_not_be_minimal(monkeypatch: pyte
     solve = cp.Model.solve
 
     def solve_twice(part: cp.Model, **options: object) -> cp.Result:
-        options["time_limit"] = None if next(statuses, 1.0) == 0.0 else 0.0
+        options["time_limit"] = None if next(statuses, 1.0) == 0.0 else 1e-9
         return solve(part, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(cp.Model, "solve", solve_twice)

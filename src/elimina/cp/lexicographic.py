@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, Self, TypeVar
 
 from elimina.cp.expressions import Expression
+from elimina.cp.search_run import deadline_of, remaining_seconds
 from elimina.cp.solution import Solution
 from elimina.result import Objective, Result, optimistic_bound
 from elimina.running.phases import phase_seconds
@@ -42,13 +42,12 @@ def solve_in_turn(
         time_limit: Time limit in seconds for all of them.
         solve: Function that solves a model of one objective within a number of seconds.
     """
-    started = time.monotonic()
+    deadline = deadline_of(time_limit)
     bounds: list[tuple[Aim, int]] = []
     results: list[Result] = []
     incumbent: Solution | None = None
     for aim in aims:
-        remaining = None if time_limit is None else max(0.0, time_limit - (time.monotonic() - started))
-        result = solve(model.with_aim(aim, bounds, incumbent), remaining)
+        result = solve(model.with_aim(aim, bounds, incumbent), remaining_seconds(deadline))
         results.append(result)
         if not isinstance(result.assignment, Solution):
             break

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -11,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elimina._core import CpSearch, CpSolver
-from elimina.arguments import flag, with_options, wrong_type
+from elimina.arguments import flag, seconds, with_options, wrong_type
 from elimina.cp.branching import search_rules
 from elimina.cp.conflicts import Conflict, minimal_conflict
 from elimina.cp.declared_model import DeclaredModel
@@ -30,7 +28,7 @@ from elimina.cp.search_options import (
     MAX_THREADS,
     SearchOptions,
 )
-from elimina.cp.search_run import SearchRun, limit_of, memory_in_words, never_stop
+from elimina.cp.search_run import SearchRun, deadline_of, memory_in_words, never_stop, remaining_seconds
 from elimina.cp.solution import Solution
 from elimina.cp.unbounded import bounds_advice, missing_bounds_text, warn_of_missing_bounds
 from elimina.cp.views import ViewRows
@@ -121,13 +119,12 @@ class Model(DeclaredModel):
             >>> m.conflict().names
             ('breaks', 'opens at ten', 'closes at five')
         """
-        deadline = time.monotonic() + limit_of("time_limit", time_limit)
+        deadline = deadline_of(time_limit)
         names = list(dict.fromkeys(name for _, _, name in self._blocks))
         unknown: list[str] = []
 
         def status(kept: Sequence[str]) -> str:
-            remaining = max(0.0, deadline - time.monotonic())
-            result = self._with_blocks(kept).solve(time_limit=remaining, seed=seed)
+            result = self._with_blocks(kept).solve(time_limit=remaining_seconds(deadline), seed=seed)
             if result.ended_by == "interrupt":
                 raise KeyboardInterrupt
             unknown.extend(["unknown"] if result.status == "unknown" else [])
@@ -230,19 +227,18 @@ class Model(DeclaredModel):
         assumptions = several(options.assumptions, "assumptions")
         assumed = [self._assumed(x) for x in assumptions]
         model = self._variant([*self._posts, *assumed], self._aims) if assumed else self
-        started = time.monotonic()
+        deadline = deadline_of(time_limit)
         if len(self._aims) > 1:
             result = solve_in_turn(model, self._aims, time_limit, solve_alone)
         else:
             result = solve_alone(model, time_limit)
         if result.status != "infeasible" or not assumed:
             return result
-        deadline = started + limit_of("time_limit", time_limit)
 
         def is_infeasible(numbers: Sequence[int]) -> bool:
             variant = self._variant([*self._posts, *(assumed[number] for number in numbers)], [])
-            remaining = max(0.0, deadline - time.monotonic())
-            return variant.solve(time_limit=remaining, threads=threads, seed=seed).status == "infeasible"
+            result = variant.solve(time_limit=remaining_seconds(deadline), threads=threads, seed=seed)
+            return result.status == "infeasible"
 
         core = minimal_conflict(range(len(assumed)), is_infeasible)
         return result.replace(core=tuple(assumptions[number] for number in sorted(core)))
@@ -331,7 +327,7 @@ class Model(DeclaredModel):
             MemoryLimitError: Memory ran out.
             KeyboardInterrupt: Ctrl-C.
         """
-        clock = Clock(None if (seconds := limit_of("time_limit", time_limit)) == math.inf else seconds)
+        clock = Clock(seconds("time_limit", time_limit))
         solver, _ = self._build(clock.deadline)
         is_consistent = solver.propagate(clock.seconds)
         if is_consistent is None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from elimina._core import CpSearch, CpSolver
 from elimina.answer_texts import improvement_line
-from elimina.arguments import share, wrong_type
+from elimina.arguments import seconds, share, wrong_type
 from elimina.cp.expressions import Expression
 from elimina.cp.posting import PostedModel
 from elimina.cp.search_options import SearchOptions
@@ -25,6 +25,9 @@ from elimina.strategies.direct_call import DirectCall
 from elimina.system import InWords, memory_errors_in_words
 
 logger = logging.getLogger("elimina")
+
+_MIN_SECONDS = 1e-9
+"""Time limit of a search after its deadline."""
 
 _UNLIMITED = 10**18
 """Limit that no search reaches; larger ones are lowered to it."""
@@ -71,8 +74,7 @@ class SearchRun:
 
     def __init__(self, model: SearchedModel, task: str, time_limit: float | None, options: SearchOptions) -> None:
         self._model, self._task = model, task
-        seconds = limit_of("time_limit", time_limit)
-        self._call = DirectCall(None if seconds == math.inf else seconds)
+        self._call = DirectCall(seconds("time_limit", time_limit))
         self._nodes = limit_of("node_limit", options.node_limit)
         self._failures = limit_of("fail_limit", options.fail_limit)
         self._gap = share("gap", options.gap)
@@ -307,6 +309,22 @@ def limit_of(name: str, limit: Any) -> float:
     if not limit >= 0:
         raise InputError(f"{name} is {limit!r}; it must be a number that is at least 0")
     return float(min(limit, _UNLIMITED))
+
+
+def deadline_of(time_limit: float | None) -> float | None:
+    """Return the time at which a limit of several searches passes; None if there is no limit.
+
+    Raises:
+        TypeError: The limit is not a number.
+        InputError: The limit is not above 0.
+    """
+    limit = seconds("time_limit", time_limit)
+    return None if limit is None else time.monotonic() + limit
+
+
+def remaining_seconds(deadline: float | None) -> float | None:
+    """Return the time limit of the next search: never 0, so that the search itself ends by its limit."""
+    return None if deadline is None else max(_MIN_SECONDS, deadline - time.monotonic())
 
 
 def never_stop() -> bool:
