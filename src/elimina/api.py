@@ -252,15 +252,16 @@ def iterate_best(
         options: Settings for experts: the order and its search, ``threads`` and ``dtype``.
 
     Returns:
-        An iterator of pairs, ``value`` and ``assignment``. Values of floats within a rounding error may come in any
-        order. There are no assignments if none is allowed.
+        An iterator of pairs, ``value`` and ``assignment``. Values of floats that differ by less than 1e-9 of
+            their size may come in any order. There are no assignments if none is allowed.
 
     Raises:
         TypeError: An argument has the wrong type.
         InputError: An argument is out of range, or the evidence does not fit the model.
         MemoryLimitError: Not even small mini-buckets fit, or the search needs more memory.
         DeviceError: The device is missing or cannot be used.
-        UnsupportedError: The sum of integer costs may exceed 2^53.
+        UnsupportedError: The sum of integer costs may exceed 2^53, or rounding hides which assignment is the next one,
+            because large costs cancel.
 
     Examples:
         >>> import itertools

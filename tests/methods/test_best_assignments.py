@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 
@@ -201,3 +202,43 @@ def test_wrong_arguments(arguments, error, message):
     model = Model.from_arrays([2], [((0,), [1, 2])])
     with pytest.raises(error, match=message):
         list(elimina.iterate_best(model, **arguments))
+
+
+def cancelling_model(size: float) -> Model:
+    """Return a model whose large costs cancel in four of its assignments, worth 1, 4, 5 and 5."""
+    tables = [
+        (("a", "b"), [[size, 0.0], [0.0, size]]),
+        (("b", "c"), [[-size, 0.0], [3.0, -size]]),
+        (("a",), [1.0, 0.0]),
+        (("c",), [0.0, 5.0]),
+    ]
+    return Model.from_arrays({"a": 2, "b": 2, "c": 2}, tables)
+
+
+@pytest.mark.parametrize("size", [0.0, 7.0, 1e3, 1e13, 1e200])
+def test_assignments_are_in_order_or_rounding_is_said_to_hide_it(size: float) -> None:
+    model = cancelling_model(size)
+    expected = sorted(model.score(list(x)) for x in itertools.product(range(2), repeat=3))
+    found = elimina.solve(model, "kbest", k=8, device="cpu")
+    values = [row.value for row in found.ranked]
+    assert values == expected[: len(values)]
+    assert found.lower_bound <= expected[0] <= found.upper_bound
+    assert found.status == ("optimal" if size < 1e13 else "bounded")
+    assert len(values) == (8 if size < 1e13 else 2)
+    listed = []
+    search = elimina.iterate_best(model, device="cpu")
+    with (
+        pytest.raises(UnsupportedError, match="rounding hides the order") if size >= 1e13 else contextlib.nullcontext()
+    ):
+        listed.extend(row.value for row in search)
+    assert listed == values
+
+
+def test_the_best_assignment_that_rounding_hides_has_bounds() -> None:
+    tables = [((0, 1), [[1e200, 3.0], [5.0, 1e200]]), ((0, 1), [[-1e200, 7.0], [2.0, -1e200]]), ((0,), [-1.0, 0.0])]
+    model = Model.from_arrays([2, 2], tables)
+    scores = [model.score(list(x)) for x in itertools.product(range(2), repeat=2)]
+    found = elimina.solve(model, "kbest", k=4, device="cpu")
+    assert (found.status, found.ranked) == ("bounded", ())
+    assert found.value in scores
+    assert found.lower_bound <= min(scores) <= found.upper_bound == found.value

@@ -28,10 +28,12 @@ from elimina.planning.ordering import elimination_order
 from elimina.problem.evidence import with_evidence
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import RankedAssignment
+from elimina.running.bounded_results import bounds_meet
 from elimina.running.execution import Execution, statistics
 from elimina.running.host import backend_of, host_memory
 from elimina.running.mini_bucket_plans import plan_within
 from elimina.running.plan_choice import plan_on
+from elimina.running.rounding import TOLERANCES, rounding
 
 TIE_TOLERANCE = 1e-9
 """Relative difference up to which costs of floats are ties, broken by depth."""
@@ -99,6 +101,8 @@ class BestAssignments:
     Attributes:
         statistics: Figures of the elimination, as in ``Result.stats``.
         is_complete: True if there are no more assignments.
+        unproven: The next assignment, with its value and the largest rounding error, if that hides whether others are
+            better; else None.
 
     Raises:
         MemoryLimitError: Not even small mini-buckets fit.
@@ -117,6 +121,7 @@ class BestAssignments:
         heuristic, self.statistics = _messages(problem, options)
         self._is_over = is_over
         self.is_complete = False
+        self.unproven: tuple[float, float, list[int]] | None = None
         self._heuristic, self._arena = heuristic, heuristic.arena
         self._is_exact = heuristic.plan.minibuckets is None
         self._sum_type = np.int64 if heuristic.is_integer else np.float64
@@ -139,7 +144,7 @@ class BestAssignments:
         return self._heuristic.bound_of(cost) if math.isfinite(cost) else None
 
     def __iter__(self) -> Iterator[tuple[int | float, list[int]]]:
-        """Yield values in the model's units, and a value index for each variable.
+        """Yield values in the model's units, and a value index for each variable; end where rounding hides the order.
 
         Raises:
             MemoryLimitError: The paths of the search do not fit.
@@ -149,13 +154,17 @@ class BestAssignments:
             return
         model = self._problem.model
         self._heap: list[tuple[float, int, int, _Branch]] = []
-        leaf = self._descend(np.zeros(len(self._order), dtype=np.int32), 0, 0.0)
+        leaf, cost = self._descend(np.zeros(len(self._order), dtype=np.int32), 0, 0.0)
         while True:
             if leaf is not None:
                 assignment = self._problem.complete(self._order, leaf.tolist())
                 value = model.score(assignment)
                 if model.is_beyond_bound(value):
                     self.is_complete = True
+                    return
+                error = self._rounding_error(cost)
+                if error and not bounds_meet(value - error, value, TOLERANCES[self._heuristic.plan.dtype]):
+                    self.unproven = value, error, assignment
                     return
                 yield value, assignment
                 if self._distance > 1:
@@ -170,16 +179,23 @@ class BestAssignments:
                 heapq.heappush(self._heap, (branch.costs[position + 1], -next(self._numbers), position + 1, branch))
             values, level = branch.values.copy(), branch.levels[position]
             values[level] = branch.siblings[position]
-            leaf = self._descend(values, level + 1, cost)
+            leaf, cost = self._descend(values, level + 1, cost)
 
-    def _descend(self, values: NDArray[np.int32], level: int, cost: float) -> NDArray[np.int32] | None:
-        """Descend by the best values while no other branch is better; return the values, None if incomplete."""
+    def _rounding_error(self, cost: float) -> float:
+        """Return the largest rounding error of the total of a path with this cost; 0 for integers."""
+        if self._heuristic.is_integer:
+            return 0.0
+        total = self._heuristic.cost + cost
+        return rounding(self._problem, self._heuristic.plan, total, self._heuristic.encoded.constants, len(self._order))
+
+    def _descend(self, values: NDArray[np.int32], level: int, cost: float) -> tuple[NDArray[np.int32] | None, float]:
+        """Descend by the best values while no other branch is better; return values (None: incomplete), and a cost."""
         limit = self._heap[0][0] if self._heap else math.inf
         siblings: list[tuple[float, int, int]] = []
         # Number of variables in which the path differs from each earlier assignment.
         differences = (self._earlier[:, :level] != values[:level]).sum(axis=1)
         if len(differences) and differences.min() + len(self._levels) - level < self._distance:
-            return None
+            return None, cost
         while level < len(self._levels):
             costs = cost + self._regrets(level, values)
             if len(differences):
@@ -204,7 +220,7 @@ class BestAssignments:
             branch = _Branch(values, *map(list, zip(*siblings, strict=True)))
             self._charge(_BRANCH_BYTES + values.nbytes + _SIBLING_BYTES * len(siblings))
             heapq.heappush(self._heap, (branch.costs[0], -next(self._numbers), 0, branch))
-        return values if level == len(self._levels) else None
+        return (values if level == len(self._levels) else None), cost
 
     def _regrets(self, level: int, values: NDArray[np.int32]) -> NDArray[np.float64]:
         """Return the increase of the bound by each value of a level."""
@@ -283,9 +299,18 @@ def ranked_assignments(
     observed = with_evidence(model, "mpe", evidence)
     problem = prepare(observed.model, "mpe", observed.values)
     first: int | float | None = None
-    for value, assignment in BestAssignments(problem, options, distance):
+    search = BestAssignments(problem, options, distance)
+    for value, assignment in search:
         first = value if first is None else first
         slack = 0.0 if isinstance(value, int) else TIE_TOLERANCE * max(1.0, abs(first))
         if abs(value - first) > within + slack:
             return
         yield RankedAssignment(value, model.states_at(assignment))
+    if search.unproven is not None:
+        value, error, _ = search.unproven
+        if first is not None and abs(value - first) - error > within:
+            return
+        raise UnsupportedError(
+            f"rounding hides the order of the next assignments: their values are about {value:.6g}, with errors of up "
+            f"to {error:.2g}; write forbidden costs as infinity, or scale the costs down to integers"
+        )

@@ -180,8 +180,12 @@ def k_best(facts: Facts, _: Row) -> Strategy:
                 "bounded", "kbest", best.value, lower, upper, best.assignment, ranked=tuple(ranked), stats=stats
             )
         else:
-            lower, upper = model.ends(search.bound, None)
-            result = Result("bounded", "kbest", lower_bound=lower, upper_bound=upper, stats=stats)
+            candidate, states = None, None
+            if search.unproven is not None:
+                candidate, _, indices = search.unproven
+                states = model.states_at(indices)
+            lower, upper = model.ends(search.bound, candidate)
+            result = Result("bounded", "kbest", candidate, lower, upper, states, stats=stats)
         if failure is not None:
             budget.report(result)
             raise failure
