@@ -21,14 +21,14 @@ from elimina.planning.step import FactorLayout
 from elimina.problem.semirings import SEMIRINGS
 
 _OWN_PAGES_BYTES = 1 << 20
-"""Least size of an arena that may get pages of its own."""
+"""Least size in bytes of an arena that may be allocated in separate pages."""
 
 
 def _empty_arena(program: Program) -> NDArray[np.generic]:
-    """Allocate an arena; an arena for bounds on sums returns to the system when freed.
+    """Allocate an arena; the memory of an arena for bounds on sums is returned to the system when it is freed.
 
-    The C library keeps freed blocks below 32 MiB for their thread, and a memory limit would count them as held
-    while the next, larger mini-buckets are planned. New pages take little time beside the exponentials of such a run.
+    The C library would keep freed blocks below 32 MiB for their thread, and they would count against the memory limit
+    when the next, larger mini-buckets are planned. Allocating pages takes little time compared with such a run.
     """
     size = program.arena_cells * program.dtype.itemsize
     if not SEMIRINGS[program.semiring].is_weighted or size < _OWN_PAGES_BYTES:

@@ -1,4 +1,4 @@
-"""Bounds by other methods while a search pauses: the methods in order, with their conditions, budgets and reasons."""
+"""Bounds by other methods while a search is paused: the methods in order, with conditions, budgets and reasons."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ _WITHOUT_TABLES = (
 
 
 class PausedSearch(NamedTuple):
-    """A search between two stretches.
+    """A paused search, which other methods may give bounds and solutions.
 
     Attributes:
         posted: The model.
         domains: Solver whose domains contain all better solutions.
         aim: Objective to be minimised; None if there is none.
-        sign: 1 if the model's objective is minimised, -1 if it is maximised, so that ``aim`` is its negation.
-        incumbent: Value of the best solution times the sign; None if there is no solution.
+        sign: 1 if the model's objective is minimised; -1 if it is maximised, and ``aim`` is its negation.
+        incumbent: Value of ``aim`` in the best solution; None if there is no solution.
         clock: The clock of the call.
     """
 
@@ -64,8 +64,8 @@ class Finding(NamedTuple):
     """A result of a method.
 
     Attributes:
-        lower_bound: Lower bound of the objective times the sign; None if the method gives none.
-        value_costs: Costs of values without the objective's constant; None if the method gives none.
+        lower_bound: Lower bound of ``PausedSearch.aim``; None if the method gives none.
+        value_costs: Least costs with each value, without the objective's constant; None if the method gives none.
         solution: Values of all variables; None if the method gives none.
         is_refuted: True if there is no better solution.
         ended_by: Cause for the call to end; None if it continues.
@@ -86,7 +86,7 @@ class BoundRow(NamedTuple):
         reason: Reason of the row and of its figures.
         applies: Function that returns whether the method is worth its time.
         method: Function that yields the method's results within a number of seconds.
-        seconds: Time budgets in seconds of the first pause and of later ones: many searches end soon after the first.
+        seconds: Time budgets in seconds: for the first pause, after which many searches end soon, and for later ones.
         time_share: Largest share of the remaining time that the budget may take.
     """
 
@@ -171,7 +171,7 @@ def _completed(search: PausedSearch, assignment: Mapping[str, int]) -> npt.NDArr
 
 
 _MAX_COMPLETION_FAILURES = 100
-"""Largest number of failures while an assignment is completed: few, as the tables' variables determine the others."""
+"""Largest number of failures while an assignment is completed. Few suffice: assigned variables determine the rest."""
 
 
 def _may_relax(search: PausedSearch) -> bool:

@@ -15,7 +15,7 @@ from elimina.option_names import by_interface
 
 
 class ConstraintTable(NamedTuple):
-    """The tuples that a constraint, or a part of it, allows.
+    """The tuples that are allowed by a constraint, or by a part of it.
 
     Attributes:
         scope: Different variables.

@@ -15,7 +15,7 @@ class CopyableModel:
     """Base of models of constraints: a copy is independent, and shares the variables made before it.
 
     Attributes:
-        _makers: Pairs of a variable's number and a random mark of the object that made it and the following variables.
+        _makers: Pairs of a number of a variable and a random mark of the object that made the variables from it on.
     """
 
     _variables: list[Declaration]

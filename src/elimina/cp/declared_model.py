@@ -52,7 +52,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         # The most important objective comes first.
         self._aims: list[Aim] = []
         self._hints: Hints = {}
-        # Variables without bounds in a file, and variables whose bounds follow from those of such variables.
+        # Variables without bounds in a file, and variables with bounds derived from theirs.
         self._unbounded: set[int] = set()
 
     def _figures(self) -> list[tuple[str, str]]:
@@ -165,9 +165,9 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         return self._aims[0].sign if self._aims else 1
 
     def unproven_limits(self, incumbent: int | None = None) -> list[str]:
-        """Return the names of variables without bounds in the file whose limits a complete search relies on.
+        """Return the variables without bounds in the file for which solutions beyond the default limits may exist.
 
-        There may be solutions beyond these limits; if no name is returned, there are none.
+        If no name is returned, the search within the limits is complete.
 
         Args:
             incumbent: Value of the objective in the best solution; only better solutions matter. None: all matter.
@@ -206,7 +206,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         return low, high
 
     def domain(self, x: Operand) -> Sequence[int]:
-        """Return the ascending values that an operand can take before any constraint; for sums, all between bounds."""
+        """Return the ascending values of an operand before any constraint; for a sum, all values between its bounds."""
         x = self.expression(x)
         lo, hi = self.bounds(x)
         terms = [(var, factor) for var, factor in x.terms.items() if factor]

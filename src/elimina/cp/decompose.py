@@ -1,4 +1,4 @@
-"""Constraints over many variables as tables over few, with auxiliary variables that the others determine."""
+"""Constraints over many variables as tables over few, linked by auxiliary variables that the others determine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _linear(tables: ConstraintTables, arguments: Arguments, suffix: str, *, rela
     terms = [(f.offset, x) for f, x in zip(factors, xs, strict=True) if f.offset] + [(-1, right)]
     separated_totals = (0, 1) if relation == "le" else (-1, 1)
     if relation == "eq" and not suffix:
-        # The variable with the most values becomes the result: as a term, it would multiply the partial sums.
+        # The variable with the most values becomes the result: as a term, it would multiply the number of partial sums.
         terms.sort(key=lambda term: len(tables.values(term[1])))
         factor, last = terms.pop()
         few = condensed(tables, terms, (factor, last), separated_totals)

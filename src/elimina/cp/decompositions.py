@@ -1,7 +1,7 @@
 """Decompositions of global constraints into comparisons, for conditions that may hold or not.
 
-A new variable of a decomposition is a function of the constraint's variables, so that no solution comes twice. Each
-function takes the arguments of the method of `Model` with its name.
+Each new variable is a function of the constraint's variables, so that no solution is found twice. A function takes the
+arguments of the method of `Model` that has its name.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _all_different_except_0(model: DerivedConstraints, xs: Iterable[Operand]) ->
 
 
 def _walk(model: DerivedConstraints, successors: Sequence[Expression], start: Operand, steps: int) -> list[Expression]:
-    """Return the nodes of a walk along the successors, its start included; it stays at a node without a successor."""
+    """Return the nodes of a walk along the successors, its start first; a walk stays at a node without a successor."""
     count, following = len(successors), []
     for node, x in enumerate(successors):
         lo, hi = model.bounds(x)
@@ -76,7 +76,7 @@ def _circuit(model: DerivedConstraints, successors: Sequence[Operand], _side: st
         return 1
     if len(xs) == 1:
         return xs[0] == 0
-    # The walk from the first node comes back there after all the others, and not before.
+    # The walk from the first node returns to it after it has visited all other nodes, and not before.
     *inner, last = _walk(model, xs, 0, len(xs))[1:]
     return _all([last == 0, *(node != 0 for node in inner)])
 
@@ -134,7 +134,7 @@ def _regular(
     start: int,
     accepting: Iterable[int],
 ) -> Operand:
-    """Return a Boolean: the last symbol of a word of an extended automaton, which accepts all words."""
+    """Return a Boolean that says if the values are a word: the last symbol read by an automaton for all words."""
     moves, ends = checked_automaton("regular", transitions, start, accepting)
     symbols = sorted({symbol for of_state in moves for symbol in of_state})
     other = symbols[-1] + 1 if symbols else 0
@@ -198,7 +198,7 @@ def _cumulative(
         ]
         return model.sum(model.expression(demand) * runs for demand, runs in running)
 
-    # A load is greatest at the start of some task, so no other times need a check.
+    # The load is greatest at the start of a task, so only these times are checked.
     return _all(
         [
             *(duration >= 0 for _, duration, _, _ in tasks),

@@ -16,7 +16,7 @@ _MAX_LISTED_VALUES = 1 << 24
 class PropagatedDomains:
     """Values of a model's variables after propagation.
 
-    The core knows only the bounds of a wide domain with holes; the domain's values are the declared ones between these.
+    For a wide domain with holes, the core only has bounds: the values are the declared ones between these.
 
     Attributes:
         sizes: Upper bound on the number of values of each variable.

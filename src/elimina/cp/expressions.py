@@ -51,8 +51,8 @@ class Expression(Slotted):
     """A linear expression: coefficients times variables, and a constant. A variable is an expression, too.
 
     ``+``, ``-``, ``*``, ``//``, ``%`` and ``**`` with whole numbers and other expressions make expressions, as do
-    ``abs`` and, of Booleans, ``~``, ``&`` and ``|``; all but sums, multiples and ``~`` take a new variable. ``//`` and
-    ``%`` round down, as in Python. Comparisons, and ``^`` of Booleans, make a `Relation`.
+    ``abs`` and, of Booleans, ``~``, ``&`` and ``|``. All except sums, multiples and ``~`` need a new variable. ``//``
+    and ``%`` round down, as in Python. Comparisons, and ``^`` of Booleans, make a `Relation`.
 
     Attributes:
         model: Model of the variables.
@@ -67,7 +67,7 @@ class Expression(Slotted):
         2*x - y + 3
     """
 
-    # Terms are the first `_length` of a list, shared by sums with the same beginning: sum(variables) copies nothing.
+    # Terms are the first `_length` items of a list that sums with the same beginning share: sum() copies nothing.
     __slots__ = ("_length", "_listed", "_terms", "constant", "model", "name")
 
     def __init__(self, model: ExpressionModel, terms: Mapping[int, int], constant: int = 0, name: str = "") -> None:
@@ -226,7 +226,7 @@ def _sign(number: int, is_later: bool) -> str:
 
 
 class Condition(Slotted):
-    """A constraint for `Model.add` that holds or not, and a Boolean wherever an expression may be.
+    """A constraint for `Model.add`, which can also be used as a Boolean expression.
 
     ``&``, ``|``, ``~``, ``^`` and `implies` of conditions and Booleans make conditions. As an operand of ``+``, ``-``,
     ``*``, ``sum``, comparisons and functions, a condition is the Boolean `truth`.
@@ -244,7 +244,7 @@ class Condition(Slotted):
     def __init__(self) -> None:
         self._truth: Expression | None = None
 
-    # An abstract class would make each check of an operand's type take ten times as long.
+    # The class is not abstract, because checking the type of an operand would then take ten times as long.
 
     @property
     def model(self) -> ExpressionModel:

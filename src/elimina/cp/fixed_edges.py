@@ -7,7 +7,7 @@ from elimina.errors import InputError
 
 
 def with_fixed_edges(problem: TourProblem) -> tuple[int, Distances]:
-    """Shorten fixed edges so much that shortest tours contain them; return the gain of such a tour, and the distances.
+    """Shorten fixed edges so much that each shortest tour has them; return a tour's reduction, and the distances.
 
     Raises:
         InputError: No tour has all fixed edges, or the distances that they need are too large.

@@ -49,8 +49,8 @@ class _Form(NamedTuple):
         name: Name of the constraint in FlatZinc.
         shifts: Position of an argument -> number to add, where FlatZinc counts from 1.
         annotation: Annotation, with the colons.
-        ones: Position of an argument that must be all 1 and is left out; None if there is none.
-        other_name: Name in FlatZinc if that argument is not all 1; empty if FlatZinc has no such form.
+        ones: Position of an argument that is left out if all of its items are 1; None if there is none.
+        other_name: Name in FlatZinc if some of these items are not 1; empty if FlatZinc has no such form.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Constraint models of graphical models: a cost function for each table."""
+"""Conversion of graphical models to constraint models: each table becomes a cost function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""GPUs that filter AllDifferent constraints."""
+"""Filtering of AllDifferent constraints on GPUs."""
 
 from __future__ import annotations
 

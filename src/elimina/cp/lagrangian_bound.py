@@ -1,6 +1,7 @@
-"""Lower bounds of relaxations, by subgradient steps on the multipliers of their rows (Held and Karp, 1971).
+"""Lower bounds of linear relaxations, by subgradient steps on the multipliers of the rows (Held and Karp, 1971).
 
-Given the multipliers, each variable takes its cheapest value, and the variables of an automaton their cheapest word.
+For given multipliers, the bound is the cost if each variable takes its cheapest value, and the variables of an
+automaton take their cheapest word.
 """
 
 from __future__ import annotations
@@ -19,11 +20,11 @@ from elimina.cp.views import Integers, View
 Floats = npt.NDArray[np.float64]
 
 MULTIPLIER_UNITS = 1 << 12
-"""Units of a multiplier of 1: multipliers are rounded, so that bounds are exact integers."""
+"""Number of units in a multiplier of 1. Multipliers are rounded to units, so that bounds are exact integers."""
 MAX_STEPS = 2000
 """Largest number of steps of an ascent; most ascents end earlier, when steps get small."""
 _FIRST_LENGTH, _LAST_LENGTH = 1.0, 1e-3
-"""Lengths of the first step and of the last one, as shares of the length by Polyak's rule."""
+"""Lengths of the first and of the last step, as shares of the length that Polyak's rule gives."""
 _PATIENCE = 15
 """Number of steps without a better bound after which steps become shorter."""
 _SHRINKAGE = 0.7
@@ -39,7 +40,7 @@ class _Matrix(NamedTuple):
     Attributes:
         rows: Row of each entry.
         columns: Column of each entry.
-        numbers: Number of each entry.
+        numbers: Value of each entry.
         least: Least sum of each row.
         is_equation: True for each row whose sum equals its least sum.
         costs: Cost of each column.
@@ -66,10 +67,10 @@ class _Matrix(NamedTuple):
 
 
 class ValueCosts(NamedTuple):
-    """Least costs of solutions with a value of a variable.
+    """Lower bounds on the costs of solutions in which a variable has a value.
 
     Attributes:
-        rows: Rows of variable, value, and cost in units.
+        rows: Triples of a variable, a value, and a cost in units.
         unit: Number of units of a cost of 1.
     """
 

@@ -34,7 +34,7 @@ def solve_in_turn(
 ) -> Result:
     """Optimise each objective among the solutions that keep the values of earlier ones.
 
-    An objective without a solution, or whose value is neither optimal nor within the gap, is the last one.
+    The search ends at the first objective for which no solution, or none with a value within the gap, is found.
 
     Args:
         model: The model.

@@ -1,4 +1,4 @@
-"""Relaxation of a constraint model: sums, counts, elements and loads as sums of functions of one variable; automata."""
+"""Relaxation of a constraint model: rows, each a sum of functions of one variable, and automata."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from elimina.cp.views import Integers, View, views_of
 MAX_LISTED_VALUES = 128
 """Largest number of values of a variable with a column for each value; other variables have columns for bounds only."""
 MAX_ENTRIES = 1 << 20
-"""Entries of the relaxation's matrix: 24 MiB, and 10 ms for each pass."""
+"""Largest number of entries of the relaxation's matrix: they take 24 MiB, and a pass takes 10 ms."""
 _MAX_NUMBER = 1 << 30
 """Largest value and factor of a row: sums of a row's products stay within 64 bits."""
 
@@ -53,10 +53,10 @@ class WordSequence(NamedTuple):
 
     Attributes:
         variables: The variables, each once.
-        symbols: Symbols from 0 of each variable's columns; -1 for a value that is none.
+        symbols: Symbol of each of a variable's columns, counted from 0; -1 for a value that is not a symbol.
         states: Number of states.
         alphabet: Number of symbols.
-        transitions: Next state by symbol, state after state; -1 where there is none.
+        transitions: Next state for each symbol, one state after another; -1 where there is none.
         start: First state.
         accepting: Last states.
     """
@@ -285,7 +285,7 @@ def _relation(relaxation: LinearRelaxation, arguments: _Views, *, name: str) -> 
 
 
 def _reified(relaxation: LinearRelaxation, name: str, arguments: _Views, is_equivalence: bool) -> Iterator[Form]:
-    """Yield rows that bind a Boolean to a relation of one variable or a sum's upper bound; none for other relations."""
+    """Yield rows that link a Boolean to a relation: of one variable, or an upper bound of a sum; none for others."""
     *related, (boolean,) = arguments
     terms_of, kind, sign = _RELATIONS[name]
     terms = [(sign * factor, x) for factor, x in terms_of(related) if factor]
@@ -363,7 +363,7 @@ def _all_different(relaxation: LinearRelaxation, arguments: _Views) -> Iterator[
     if not all(map(relaxation.is_listed, xs)):
         return
     columns = [relaxation.values(x) for x in xs]
-    # numpy.unique imports numpy.ma, which takes longer than most relaxations.
+    # ``numpy.unique`` is not used: it imports ``numpy.ma``, which takes longer than most relaxations.
     values = sorted(set().union(*(column.tolist() for column in columns)))
     for value in values:
         terms = [(x, -(column == value).astype(np.int64)) for x, column in zip(xs, columns, strict=True)]

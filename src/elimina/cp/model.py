@@ -139,7 +139,7 @@ class Model(DeclaredModel):
         return Conflict(tuple(name for name in names if name in conflict), not unknown)
 
     def _with_blocks(self, names: Sequence[str]) -> Model:
-        """Return a view of this model without its objective, and without the constraints of other names."""
+        """Return a view of this model without its objective, and without the constraints that have other names."""
         left_out = {number for start, end, name in self._blocks if name not in names for number in range(start, end)}
         return self._variant([post for number, post in enumerate(self._posts) if number not in left_out], [])
 
@@ -420,7 +420,7 @@ class Model(DeclaredModel):
         accelerate(solver, device, threads)
         solvers = (solver, *(self._build(run.deadline)[0] for _ in range(threads - 1)))
         rules = search_rules(self._rules, self._all_views(), objective)
-        # The threads of a portfolio search on while domains are read, so these are read from another solver.
+        # The threads of a portfolio continue while domains are read, so domains are read from a separate solver.
         run.domains = solver if threads == 1 else self._build(run.deadline)[0] if portfolio is not None else solver
         search: CpSearch = call_core(
             CpSearch, solvers, rules, objective, *settings, *run.limits, portfolio, hint_rows(self._hints)

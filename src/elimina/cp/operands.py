@@ -63,7 +63,7 @@ def several(items: Iterable[T], what: str) -> list[T]:
         InputError: ``items`` is not iterable.
     """
     if hasattr(items, "columns") and hasattr(items, "__array__"):
-        # Iterated over, a frame of pandas yields the names of its columns, and those of others the columns.
+        # Iterating over a frame of pandas would yield names of columns; over other frames, the columns.
         return list(np.asarray(items).tolist())
     try:
         return list(items)

@@ -14,7 +14,7 @@ Term = tuple[int, View]
 """A factor and the expression that it multiplies."""
 
 _MAX_DENSE_CELLS = 1 << 20
-"""Largest number of cells of a dense table between partial sums; beyond it, sums of digits are smaller and faster."""
+"""Largest number of cells of a dense table between partial sums; if there are more, sums of digits are faster."""
 
 
 def weighted_sum(terms: Sequence[Term], values: Sequence[Integers]) -> Integers:
@@ -25,17 +25,17 @@ def weighted_sum(terms: Sequence[Term], values: Sequence[Integers]) -> Integers:
 def condensed(
     tables: ConstraintTables, terms: Sequence[Term], final: Term, separated_totals: tuple[int, int]
 ) -> list[Term]:
-    """Return a few terms that replace all, so that comparisons of the sum with 0 have the same results.
+    """Return a few terms that can replace all terms in comparisons of the sum with 0.
 
-    Partial sums that the remaining terms cannot lift above the smallest total become one value. So do partial sums
-    that the remaining terms cannot lower below the largest total. Many partial sums are replaced by two digits, whose
-    dense tables are smaller.
+    Partial sums are merged into one value if the remaining terms cannot raise them above the smallest total, or cannot
+    lower them below the largest total. If there are many partial sums, two digits replace them, because the dense
+    tables of digits are smaller.
 
     Args:
         tables: Tables, to which the variables of the partial sums are added.
         terms: Terms to add.
         final: Term that is added after these.
-        separated_totals: Smallest and largest total; a total beyond them has the same effect as the nearer one.
+        separated_totals: Smallest and largest total that matter; totals beyond them count as the nearer one.
 
     Raises:
         InputError: There are too many partial sums.
@@ -87,7 +87,7 @@ def _cells(tables: ConstraintTables, terms: Sequence[Term], limits: Sequence[tup
 
 
 def _digits(tables: ConstraintTables, terms: Sequence[Term], base: int, max_digit: int) -> list[Term]:
-    """Return two digits of the sum of the terms above their least values; the high digit is at most ``max_digit``."""
+    """Return the sum of the terms, minus their least values, as two digits; ``max_digit``: largest high digit."""
     high = low = constant(0)
     for factor, x in terms:
         smallest = _ends(tables, (factor, x))[0]

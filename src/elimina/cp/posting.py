@@ -27,7 +27,7 @@ Post = tuple[str, Sequence[Numbers]]
 
 
 class Declaration(NamedTuple):
-    """A variable before the solver is built: its bounds, and its values where the domain has holes."""
+    """A variable before the solver is built: its bounds, and its values if the domain has holes."""
 
     lo: int
     hi: int
@@ -38,7 +38,7 @@ class PostedModel(NamedTuple):
     """Everything that was posted to a constraint model.
 
     Attributes:
-        variables: Bounds of each variable, and its values where the domain has holes.
+        variables: Bounds of each variable, and its values if the domain has holes.
         names: Names of the variables that have one.
         constraints: Names in the core, and their arguments.
         objective: Variable -> factor; None if there is none.
@@ -55,7 +55,7 @@ class PostedModel(NamedTuple):
 
 
 def post_of(relation: Relation) -> Post:
-    """Return the constraint that a relation holds, not reified.
+    """Return the constraint that requires a relation to hold.
 
     Raises:
         InputError: A number is too large.

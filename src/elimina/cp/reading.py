@@ -20,8 +20,8 @@ def read(path: str | os.PathLike[str]) -> Model:
     """Read a model of constraints: FlatZinc, linear pseudo-Boolean problems (.opb), and XCSP3 (.xml).
 
     A FlatZinc model's variables have the names of its outputs (``x``, ``q[1]``, ``cell[1,2]``), or else those of their
-    declarations: ``model["q[1]"]``. Variables that equations make the same are one. Annotations of the search are
-    ignored; ``fzn-elimina`` follows them.
+    declarations: ``model["q[1]"]``. Variables that an equation makes equal become one variable. Annotations of the
+    search are ignored; ``fzn-elimina`` follows them.
 
     Args:
         path: The file; its suffix names the format, FlatZinc by default. Decompressed if it ends in .gz or .xz.

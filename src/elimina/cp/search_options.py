@@ -112,7 +112,7 @@ class SearchOptions(NamedTuple):
 
     @property
     def stretch_scale(self) -> float:
-        """Factor of the failures between the restarts of a portfolio."""
+        """Factor on the numbers of failures between the restarts of a portfolio."""
         return _number_from_one("restart_scale", self.restart_scale) / DEFAULT_OPTIONS.restart_scale
 
     @property

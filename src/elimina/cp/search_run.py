@@ -51,7 +51,7 @@ class SearchedModel(Protocol):
         """Return everything that was posted."""
 
     def unproven_limits(self, incumbent: int | None = None) -> list[str]:
-        """Return the names of variables without bounds in the file whose limits a complete search relies on."""
+        """Return the variables without bounds in the file for which solutions beyond the default limits may exist."""
 
     def is_unbounded(self) -> bool:
         """Return whether every solution can be improved."""
@@ -170,7 +170,7 @@ class SearchRun:
                 return "interrupt"
             if not self._report_bounds(search):
                 return "gap"
-            # The core checks the time of the search alone, so the time in on_solution is checked here.
+            # The core only checks the time of the search, so the time of ``on_solution`` is checked here.
             if deadline is not None and count != limit and time.monotonic() > deadline:
                 return "time-limit"
         return "solution-limit"

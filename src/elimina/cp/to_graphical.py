@@ -25,7 +25,7 @@ from elimina.option_names import by_interface
 _MAX_ENUMERATED_CELLS = 1 << 10
 _FAILURES_PER_TUPLE = 8
 _SPARSE_CELLS_SHARE = 0.25
-"""Tuples are listed, with a cell for each of their values, if that takes less than this share of the dense cells."""
+"""Tuples are listed if their values are fewer than this share of the cells of a dense table."""
 _MAX_COST = 1 << 60
 
 
@@ -94,9 +94,9 @@ class _Tabulation:
             self._constraints.pop(summed)
 
     def _sum_of_objective(self, solver: CpSolver) -> int | None:
-        """Return the number of the equation that only defines the objective's variable, or None.
+        """Return the number of the equation that defines the objective's variable, if nothing else uses the variable.
 
-        The terms of the equation become the costs, in place of the variable.
+        The terms of the equation then become the costs, in place of the variable.
         """
         if len(self._costs) != 1:
             return None
@@ -222,7 +222,7 @@ class _Tabulation:
             if abs(factor) * max(abs(int(domains[v][0])), abs(int(domains[v][-1]))) > _MAX_COST:
                 raise InputError(f"the objective's term {factor} * {names[v]} is beyond 2^60: use smaller coefficients")
             costs = factor * domains[v]
-            # The best cost becomes 0, so that formats without negative costs can hold all but the constant.
+            # The best cost becomes 0: formats without negative costs can then hold everything except the constant.
             best = int(costs.min() if self._posted.sense == "min-cost" else costs.max())
             tables.append(Table([index[v]], costs - best))
             constant += best

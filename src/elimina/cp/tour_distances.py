@@ -12,7 +12,7 @@ from elimina.errors import InputError
 
 MAX_DISTANCE = 2**31 - 1
 ROWS_PER_BLOCK = 32
-"""Rows of distances that are computed at a time: with more, they leave the cache."""
+"""Number of rows of distances that are computed at a time: more would not fit the cache."""
 _EARTH_RADIUS_KM, _PI = 6378.388, 3.141592
 
 Reals = npt.NDArray[np.float64]
@@ -20,7 +20,7 @@ DistanceRule = Callable[[Reals, Reals], Reals]
 
 
 def _differences(rows: Reals, points: Reals) -> list[Reals]:
-    """Return the absolute differences in each coordinate, separately: a joint array is slow to sum."""
+    """Return the absolute differences in each coordinate, as separate arrays: a joint array would be slow to sum."""
     return [np.abs(here[:, None] - there[None, :]) for here, there in zip(rows.T, points.T, strict=True)]
 
 
@@ -43,7 +43,7 @@ def _pseudo_euclidean(rows: Reals, points: Reals) -> Reals:
 
 
 def _radians(points: Reals) -> Reals:
-    # Coordinates are DDD.MM; the published optima belong to degrees that are cut off, not rounded.
+    # Coordinates are DDD.MM. Degrees are truncated, not rounded, as for the published optima.
     degrees = np.trunc(points)
     return _PI * (degrees + 5.0 * (points - degrees) / 3.0) / 180.0
 

@@ -21,7 +21,7 @@ class TourProblem:
 
     Attributes:
         name: Name in the file.
-        distances: (n, n) int32, symmetric; any array of whole numbers of less than 2^31 in absolute value is taken.
+        distances: (n, n) int32, symmetric; as an argument, any array of integers below 2^31 in absolute value.
         points: (n, 2) coordinates to draw the cities at; None if the file has none.
         fixed: Edges that each tour has to have; cities count from 0.
 

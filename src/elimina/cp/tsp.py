@@ -24,9 +24,10 @@ _KICKS_PER_CITY, _FIRST_LOCAL_SEARCH_SECONDS = 200, 20.0
 _FIRST_ASCENT_STEPS, _MAX_ASCENT_STEPS, _ROOT_ASCENTS_SECONDS = 1000, 64_000, 20.0
 """Steps of the first ascent and of the longest one, and seconds of all ascents at the root."""
 _MIN_GAP_SHARE = 0.02
-"""Share of the gap that an ascent has to close; otherwise it is the last one."""
+"""Least share of the gap that an ascent has to close for another ascent to follow."""
 _MAX_RESOLUTION, _MAX_SCALED_LENGTH = 1024, 2**50
-"""Largest number of parts of a unit of length in searches for proofs, and largest tour in these parts."""
+"""In searches for proofs, lengths are whole numbers of parts of a unit: largest number of parts, and longest tour in
+parts."""
 _EDGES_PER_CITY, _MAX_EDGES = 25, 20_000
 """Largest numbers of edges of a search for a proof: for each city, and in all."""
 _FIRST_PROOF_SECONDS = 4.0
@@ -191,7 +192,7 @@ class _TourRun:
                 return
 
     def _prove(self, search: TourSearch) -> None:
-        """Search for tours up to a growing length; the first one found is shortest, as shorter ones are ruled out."""
+        """Search for tours up to a growing length; the first one found is the shortest, as none was found before."""
         if self.bound is None:
             return
         step, seconds = max(1, (self.length - self.bound) // 4), _FIRST_PROOF_SECONDS
@@ -235,7 +236,7 @@ class _TourRun:
             self._update_bounds(bound=target + 1)
             return True
         successors = [model.int_var(cities) for cities in near]
-        # Lengths are changed by the multipliers of the bound, so that the search begins with that bound.
+        # Lengths are shifted by the multipliers of the 1-tree bound, so that the search starts with this bound.
         resolution, shifts = self._shifts()
         lengths = {
             (i, j): resolution * length + shifts[i] + shifts[j]

@@ -106,7 +106,7 @@ class _Optimum:
         self.begun: ClusterSearch | None = None
 
     def portfolio(self, options: Options) -> Portfolio:
-        """Search first where slices take long; then slices, if they fit; then the search that was begun."""
+        """Search first if slices take long; then run slices, if they fit, or else continue the search."""
         if options.looks_for_optimum:
             observed = observe(self.model, "mpe", self.evidence or {})
             return (yield self.search(prepare(observed.model, "mpe", observed.values)))

@@ -1,9 +1,9 @@
-"""A worker's agents, as one Dask actor: it runs them, and passes messages to the agent hosts of other workers.
+"""The agent host of a worker: a Dask actor that runs the worker's agents and sends their messages to other workers.
 
-Messages go from worker to worker. UTIL and VALUE messages are kept by their sender, for agents that are started again
-after a worker was lost (sender-based message logging: D. Johnson and W. Zwaenepoel, FTCS 1987). This works because each
-message depends only on messages that its sender received before, and because a receiver recognises a repeated message
-by its number.
+Messages go from worker to worker. The sender keeps UTIL and VALUE messages for agents that are restarted after the loss
+of a worker (sender-based message logging: D. Johnson and W. Zwaenepoel, FTCS 1987). This works because each message
+only depends on messages that its sender received before, and because a receiver recognises a repeated message by its
+number.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Outcome(NamedTuple):
     Attributes:
         values: The value of each of the agent's variables; None if no value is allowed.
         bounds: Lower bound on the cost of the tree of each root among these variables.
-        traversals: Places of these variables in the pseudo-tree.
+        traversals: Positions of these variables in the pseudo-tree.
         efforts: Work of eliminating each variable.
     """
 
@@ -122,7 +122,7 @@ class Parcel(NamedTuple):
 
 
 class _Link:
-    """Packets to another agent host, and whether some are on their way."""
+    """Packets to send to another agent host, and a flag that is set while packets are being sent."""
 
     def __init__(self, address: str, key: str) -> None:
         self.address, self.key = address, key
@@ -166,7 +166,7 @@ class AgentHost:
         self._inbox.put(partial(self._adopt, views, traversals))
 
     async def redirect(self, hosts: dict[str, int], lost: Sequence[int], addresses: dict[int, tuple[str, str]]) -> None:
-        """Note the new places of agents of lost agent hosts, and send these agents their messages again."""
+        """Record the new hosts of agents whose agent hosts were lost, and send these agents their messages again."""
         self._inbox.put(partial(self._redirect, hosts, lost, addresses))
 
     async def news(self) -> News:
@@ -259,7 +259,7 @@ class AgentHost:
             self._local.extend(batch.packets)
 
     def _deliver(self) -> None:
-        """Give agents their messages, each of them once."""
+        """Deliver messages to agents, each message once."""
         while self._local:
             packet = self._local.popleft()
             message = packet.message
@@ -278,7 +278,7 @@ class AgentHost:
         self._pass_on(agent, agent.work())
 
     def _pass_on(self, agent: Agent, messages: Sequence[Message]) -> None:
-        """Send an agent's messages, and note whether it has work."""
+        """Send an agent's messages, and queue the agent if it has work."""
         for message in messages:
             self._post(message)
         if agent.has_work and agent not in self._ready:

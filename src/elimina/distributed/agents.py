@@ -41,9 +41,9 @@ if TYPE_CHECKING:
 def in_sequence(problem: Problem) -> list[int]:
     """Return the agents' indices, depth first through the graph with edges between agents that share cost functions.
 
-    Each component begins with its agent of most neighbours, and an agent's neighbours are visited in order of their
-    numbers of neighbours, the largest first. The agents' token takes the same course by default, so agents that are
-    adjacent in the sequence are mostly close in the pseudo-tree.
+    Each component begins with the agent that has the most neighbours. An agent's neighbours are visited in order of
+    their numbers of neighbours, the largest first. By default, the token that builds the pseudo-tree takes the same
+    course, so agents that are adjacent in the sequence are usually close in the pseudo-tree.
     """
     scopes = [sorted({problem.owners[v] for v in table.scope}) for table in problem.model.factors]
     return list(pseudo_tree_order([1] * len(problem.agents), scopes)[::-1])
@@ -60,7 +60,7 @@ def divide(sequence: Sequence[int], weights: Sequence[int], count: int) -> list[
     shares: list[list[int]] = [[] for _ in range(count)]
     total, reached = sum(weights[agent] for agent in sequence), 0
     for agent in sequence:
-        # An agent goes to the part in which the middle of its weight is.
+        # An agent belongs to the part that contains the middle of its weight.
         shares[min(count - 1, (2 * reached + weights[agent]) * count // max(1, 2 * total))].append(agent)
         reached += weights[agent]
     return shares
@@ -77,7 +77,7 @@ _ANSWER_SECONDS = 1.0
 """Seconds without an answer after which a worker's presence is checked."""
 
 _REACH_SECONDS = 60.0
-"""Seconds after which an unreachable worker ends the run, unless it counts as lost before."""
+"""Seconds after which an unreachable worker ends the run, unless it is found to be lost earlier."""
 
 _REPLACEMENT_SECONDS = 20.0
 """Seconds to wait for new workers when all were lost."""
@@ -398,10 +398,10 @@ class _ClusterRun:
         self.joined += len(new)
 
     def _adopt(self, gone: Sequence[str], lost: Sequence[int], new: Sequence[int]) -> None:
-        """Give lost agents to new agent hosts, or else to all; their messages are sent again."""
+        """Move lost agents to new agent hosts (to all, if there are no new ones), and send their messages again."""
         takers = list(new or self._posts)
         shares = self._divided(gone, len(takers))
-        # All agent hosts learn the new places last: messages to agents that have not started yet wait in the logs.
+        # All agent hosts learn the new places last; until then, messages to these agents wait in the senders' logs.
         for number in new:
             self._start(number, ())
         moved = {name: number for number, share in zip(takers, shares, strict=True) for name in share}

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _CONNECT_SECONDS = 10.0
-"""Seconds until a cluster without an answer is given up."""
+"""Seconds to wait for the answer of a cluster when connecting to it."""
 
 _ADDRESS = re.compile(r"(?:[a-z]+://)?[^\s/:]\S*:\d+")
 
@@ -154,7 +154,7 @@ def local(workers: int, device: str = "cpu") -> Iterator[Client]:
 
 
 def _patience() -> Any:
-    """Return a plugin that makes workers ignore a terminal's Ctrl-C: the client needs their results."""
+    """Return a plugin that makes workers ignore Ctrl-C in a terminal, because the client needs their results."""
     from distributed import WorkerPlugin
 
     class Patience(WorkerPlugin):
@@ -276,13 +276,13 @@ _LOOK_SECONDS = 1.0
 """Seconds between checks for workers."""
 
 _AGAIN_SECONDS = 0.01
-"""Seconds between checks of a task that is repeated because its answer was lost with a worker."""
+"""Seconds between checks of a task that the scheduler repeats because its answer was lost with a worker."""
 
 WITHOUT_WORKERS_SECONDS = 20.0
 """Seconds to wait for new workers when all were lost."""
 
 _MAX_BYTES = "100GB"
-"""Limit on a task's arguments: the model travels in them through the scheduler, so that it outlasts any worker."""
+"""Limit on the size of a task's arguments. These include the model, which the scheduler keeps if a worker is lost."""
 
 
 def _same(value: Any) -> Any:
@@ -324,7 +324,7 @@ class Tasks:
     @property
     def statistics(self) -> dict[str, int]:
         """Numbers of all workers, of lost ones and of those that joined later, for ``Result.stats``."""
-        # Errors about workers are ignored: a finished answer does not need any.
+        # Errors about workers are ignored, because a finished answer does not need workers.
         with suppress(ClusterError, DeviceError):
             self._look()
         return {"workers": len(self.workers) + self.lost, "lost_workers": self.lost, "joined_workers": self.joined}

@@ -90,11 +90,11 @@ class Pool:
         ends = np.cumsum(nodes.lengths)[:-1] * _WORDS
         decisions = np.split(nodes.decisions, ends) if len(nodes.bounds) else []
         for bound, length, words in zip(nodes.bounds.tolist(), nodes.lengths.tolist(), decisions, strict=True):
-            # A copy: a view would keep the whole message alive.
+            # The decisions are copied, because a view would keep the whole message alive.
             heapq.heappush(self._heap, (bound, -length, next(self._numbers), words.copy()))
 
     def pop_nodes(self, max_nodes: int, stride: int) -> Nodes:
-        """Remove and return every ``stride``-th of the best nodes: equally good ones remain for other workers."""
+        """Remove and return every ``stride``-th of the best nodes, so that other workers also get good ones."""
         candidates = [heapq.heappop(self._heap) for _ in range(min(len(self._heap), max_nodes * stride))]
         for number, node in enumerate(candidates):
             if number % stride:
@@ -115,19 +115,19 @@ class Pool:
 
 
 _FIRST_TURN, _LONGEST_TURN = 0.1, 3.0
-"""First and longest time budget of a task, in seconds; other workers learn its results when it ends."""
+"""First and longest time budget of a task, in seconds; other workers learn the results of a task when it ends."""
 
 _TURN_SHARE = 0.03
-"""Largest share of the time so far for one time budget: a lost worker costs as much."""
+"""Largest time budget of a task, as a share of the time so far, because a lost worker costs one budget."""
 
 _MAX_NODES = 1024
 """Largest number of nodes that a worker gets for one time budget."""
 
 _MAX_OPEN = 500_000
-"""Largest number of nodes on the client; beyond, workers search each node to its end."""
+"""Largest number of nodes on the client; with more, workers search below each node to the end."""
 
 _SOON = 1.0
-"""Estimated seconds of a round below which it begins at once if there are no open nodes to deal out."""
+"""A round that takes less than this, in estimated seconds, begins at once if there are no open nodes for workers."""
 
 _GRACE = 2.0
 """Seconds after a time limit for tasks to report their results."""
@@ -162,7 +162,7 @@ class _Turn(NamedTuple):
 
     Attributes:
         open_nodes: Remaining open nodes.
-        bound: Lower bound on the open nodes, or on what was ruled out, in the core's costs.
+        bound: Lower bound on the open nodes, or on the pruned ones, in the core's costs.
         top: Least cost at which nodes are pruned.
         units: Units of these costs.
         chosen: The best assignment that the worker found.
@@ -187,11 +187,11 @@ class _Running(NamedTuple):
 
 
 class ClusterSearch(SearchState):
-    """A resumable search, on the workers present at each time.
+    """A resumable search on the workers of a cluster, which may join and leave.
 
     Args:
         problem: Problem of the task ``mpe``.
-        options: Search options; ``memory`` and ``threads`` are of each task.
+        options: Search options; ``memory`` and ``threads`` hold for each task.
         limits: Limits of the search.
         listener: Function to call with both bounds whenever a task ends.
 
@@ -291,7 +291,7 @@ class ClusterSearch(SearchState):
 
     @property
     def _is_round_due(self) -> bool:
-        """True if mini-buckets are searched next: one round at a time, and a share of the time in all."""
+        """True if the next task is a round of mini-buckets: one at a time, for a share of the whole time."""
         if any(running.nodes is None for running in self._running.values()):
             return False
         if self._is_spent:
@@ -362,10 +362,10 @@ class ClusterSearch(SearchState):
         self.raise_to(bound)
         is_done = not len(self._pool) and all(task.nodes is None for task in self._running.values())
         if is_done and self.chosen is None:
-            # A turn's assignment that was refused may be a solution but for rounding, unless costs are integers.
+            # With float costs, an assignment may have been rejected only because of rounding.
             self.end(turn.chosen is not None and not isinstance(turn.units.unit, int))
         if is_done and not self.is_over:
-            # A better total permits finer units, in which bounds of floats may meet.
+            # A better total permits finer units of cost, in which the two bounds on float costs may become equal.
             self._is_spent = self.is_exhausted = turn.units.unit == self._unit
             self._unit, self._units = turn.units.unit, None
             if not self._is_spent:
@@ -429,7 +429,7 @@ def _poll(*_: Any) -> bool:
 
 
 def _search_of(job: _Job) -> SoftConsistency | None:
-    """Return the search that this worker kept from an earlier budget, or a new one; None if none is possible."""
+    """Return the search that this worker kept from an earlier task, or a new one; None if none is possible."""
     with _taking:
         for key in _idle.keys() - {job.key}:
             del _idle[key]

@@ -1,4 +1,4 @@
-"""Slices of a plan, and cases of a batch, on the workers of a cluster."""
+"""Runs of a plan's slices, and of a batch's cases, on the workers of a cluster."""
 
 from __future__ import annotations
 
@@ -56,16 +56,18 @@ MEMORY_SHARE = 0.6
 """Share of a worker's memory for its plans; Dask pauses workers that use more than 0.8 of it."""
 
 WORTH_SECONDS = 0.5
-"""Least estimated seconds of a plan that is divided although it fits."""
+"""Estimated seconds from which on a plan is divided even if it fits."""
 
 _SHARES = 8
-"""Largest number of tasks for each worker: a lost task costs little, and all tasks end at about the same time."""
+"""Largest number of tasks for each worker. With several tasks, a lost one costs little, and workers finish at about the
+same time."""
 
 _FEW = 64
-"""Number of tasks that take a negligible time to hand out."""
+"""Number of tasks that can be handed out in negligible time."""
 
 _AHEAD = 2
-"""Number of submitted tasks for each worker: later ones start with better solutions."""
+"""Number of tasks for each worker that are submitted at a time; tasks that are submitted later start from better
+solutions."""
 
 
 _SUMMED = ("slices_skipped", "rows_made", "rows_filtered")
@@ -93,8 +95,8 @@ def solve_slices(
 ) -> Result:
     """Answer a task by elimination, with the slices of its plan on the workers of a cluster.
 
-    A plan that fits is divided, too, if workers together then finish earlier. Slices of a worker that is lost are done
-    again by others.
+    A plan that fits is also divided if several workers then finish earlier. Slices of a lost worker are run again by
+    other workers.
 
     Args:
         model: Any model.
@@ -256,7 +258,7 @@ def task_number(slices: int, seconds: float, lanes: int) -> int:
 
 
 class _Shares:
-    """Slices of a plan as tasks, and the answer combined from those of the tasks.
+    """Slices of a plan as tasks, and the combination of the tasks' answers.
 
     Args:
         tasks: Tasks on the workers.
@@ -398,7 +400,7 @@ _BATCH_SHARES = 4
 """Number of tasks of a batch for each worker."""
 
 _LEAST_CASES = 256
-"""Least number of cases of a task, so that it outweighs its transfers."""
+"""Least number of cases of a task, so that running it takes longer than the transfers."""
 
 
 class _BatchJob(NamedTuple):
@@ -441,7 +443,7 @@ class ClusterBatch:
     """
 
     is_exact = True
-    """True: rows have no errors."""
+    """True: posteriors are exact, so they have no estimated errors."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from elimina.backends.cuda import kernels
 from elimina.backends.cuda.device import CudaDevice
 
 MIN_COPY_CELLS = 1 << 16
-"""Least cells of a table for this copy: below, the array library's own copy is as good."""
+"""Least number of cells of a table for this copy; for smaller ones, the array library's copy is as fast."""
 MIN_ROW_CELLS = 64
 MAX_GRID = (64, 65535)
 
@@ -72,7 +72,7 @@ def copy_array(
     has_kernel = all(array.dtype.name in kernels.CELL_TYPES for array in (source_array, target_array))
     if source_array.size < MIN_COPY_CELLS or source is None or target is None or not has_kernel:
         return False
-    # An array without gaps has rows of any length, so it takes those of the other array.
+    # An array without gaps can be cut into rows of any length, so it gets rows as long as the other array's.
     if source.rows == 1:
         source = CellRows(target.rows, target.columns, target.columns)
     elif target.rows == 1:

@@ -28,7 +28,7 @@ def source(name: str) -> str:
 
 @functools.cache
 def compile_options() -> tuple[str, ...]:
-    """Return the compiler's options, with a digest of all sources, so that no kernels of other versions are loaded."""
+    """Return the compiler's options; they include a digest of all sources, so that kernels of other versions differ."""
     digest = hashlib.sha256()
     for path in sorted([*KERNELS.glob("*.cu*"), *INCLUDE.rglob("*.hpp")]):
         digest.update(path.read_bytes())
@@ -58,7 +58,7 @@ def cache_folder() -> Path:
 def compiled(cupy: Any, name: str, architecture: str) -> tuple[Path, str]:
     """Return the path of a kernel's module, which is compiled once, and the kernel's name in it.
 
-    CuPy's own way to compile flushes subnormal float32 numbers to zero; results would then differ between devices.
+    CuPy's compilation is not used: it flushes subnormal float32 numbers to zero, and results would differ by device.
 
     Raises:
         DeviceError: The compiler refuses.
@@ -69,7 +69,7 @@ def compiled(cupy: Any, name: str, architecture: str) -> tuple[Path, str]:
     module, symbol = (cache_folder() / f"{key}.{suffix}" for suffix in ("cubin", "name"))
     if not module.exists():
         cubin, mangled = _compile(nvrtc, name, options)
-        # The name is written first: a binary never lacks its name.
+        # The name is written first, so that a compiled module never lacks its name.
         _write(symbol, mangled.encode())
         _write(module, cubin)
     return module, symbol.read_text()

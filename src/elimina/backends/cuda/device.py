@@ -126,7 +126,7 @@ class CudaDevice:
             return peer == self.number or bool(self.cupy.cuda.runtime.deviceCanAccessPeer(self.number, peer))
 
     def reach(self, peer: CudaDevice) -> None:
-        """Give this GPU, the current one, access to the memory of another one."""
+        """Give this GPU, which has to be the current one, access to the memory of another one."""
         if peer.number not in self._reached:
             with contextlib.suppress(self.cupy.cuda.runtime.CUDARuntimeError):
                 # Peer access may already be enabled in this process.
@@ -170,7 +170,7 @@ class CudaDevice:
             self._give_back_after(idle_memory.LINGER_SECONDS)
 
     def claim(self) -> None:
-        """Keep memory of earlier programs, or reserved memory, for a program that begins."""
+        """Keep the memory of earlier programs, or reserved memory, for a program that is about to begin."""
         if self._reserving is not None:
             self._reserving.join()
             self._reserving = None
@@ -193,7 +193,7 @@ class CudaDevice:
     def _give_back_after(self, seconds: float) -> None:
         """Release unused memory after a while, in a thread, unless a program begins before."""
         idle_memory.keep_idle(self.number)
-        # The timer has no reference to this object: when that is freed, its lane (`lanes.py`) goes to later backends.
+        # The timer must not refer to this object: when the object is freed, its lane (`lanes.py`) is reused.
         timer = threading.Timer(seconds, idle_memory.return_idle, (self.cupy, self.number))
         idle_memory.timers[self.number] = timer
         timer.daemon = True
@@ -313,7 +313,7 @@ class CudaDevice:
             ) from error
 
     def _free_text(self) -> str:
-        """Return a text on the free memory; empty if other programs leave too little even to ask the driver."""
+        """Return a text about the free memory; empty if there is not even enough memory to ask the driver."""
         runtime = self.cupy.cuda.runtime
         try:
             with self._device:

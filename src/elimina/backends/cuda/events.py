@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 PASSED, NOT_READY = 0, 600
-"""CUDA's status of an event that the device has reached or not: cudaSuccess, cudaErrorNotReady."""
+"""CUDA's status of an event: the device has reached it (cudaSuccess), or not yet (cudaErrorNotReady)."""
 
 
 def has_passed(runtime: Any, event: Any) -> bool:

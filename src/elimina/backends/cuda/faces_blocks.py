@@ -19,7 +19,7 @@ from elimina.planning.record import AXES, AXIS_WORDS, HEADER, MID_AXES, OUTER_AX
 WARP_THREADS = 32
 """Threads of a warp."""
 MIN_SHARING = 4
-"""Least number of values of the eliminated variable, and of slow cells with the same streamed values."""
+"""Least number of values of the eliminated variable, and least number of slow cells with the same streamed values."""
 SCHEDULERS = 4
 """Warps that a multiprocessor runs at a time."""
 FOLD_CYCLES = 4.0
@@ -41,7 +41,7 @@ STREAMED_BYTES_PER_CYCLE = 9.0
 
 
 class FacesShape(NamedTuple):
-    """A step: numbers of its eliminated variable's values, of its cells, of its record's words, of lhs and of rhs."""
+    """Sizes of a step: its eliminated variable, its cells, its record, and the numbers of its lhs and rhs tables."""
 
     domain: int
     outer_cells: int
@@ -71,7 +71,7 @@ class FacesCut(NamedTuple):
 
 
 def split_outer(record: list[int]) -> int:
-    """Move the slow axes that the only streamed table lacks behind the other slow ones.
+    """Move slow axes that the only streamed table does not have behind the other slow axes.
 
     Returns:
         Number of successive slow cells with the same streamed values; 1 unless exactly one table is streamed.

@@ -31,7 +31,7 @@ class ForestLaunch(NamedTuple):
         first: Number of its first entry.
         slots: Its entries.
         counter: Number of the counter of entries that blocks have taken.
-        tree: True if each step has one chunk and one reader at most, so that no entry waits.
+        tree: True if each step has at most one chunk and one reader, so that no entry has to wait.
         levels: True if some of its steps are moment-matching steps.
         work: Rows of its steps.
     """

@@ -33,7 +33,7 @@ class PinnedArena:
         self._runtime = backend.cupy.cuda.runtime
         self._item = program.dtype.itemsize
         self.array, pinned_bytes = _empty_pages(program.arena_cells, program.dtype)
-        # Pinning is quick if the pages have been touched before.
+        # The pages are written by several threads first, because pinning touched pages is quick.
         _in_parallel(lambda cells: self._fill(cells, factors), self.array.nbytes // self._item, self._item)
         self._pointer = self.array.ctypes.data
         self._runtime.hostRegister(self._pointer, pinned_bytes, 0)
@@ -77,7 +77,7 @@ class PinnedArena:
 
 
 def _empty_pages(cells: int, dtype: np.dtype[Any]) -> tuple[NDArray[Any], int]:
-    """Return an array whose pages hold nothing else, and their bytes: a page can be pinned only once."""
+    """Return an array in separate pages, and the bytes of these: a page can be pinned only once."""
     size = -(-max(1, cells * dtype.itemsize) // mmap.PAGESIZE) * mmap.PAGESIZE
     memory = np.empty(size + mmap.PAGESIZE, dtype=np.uint8)
     start = -memory.ctypes.data % mmap.PAGESIZE
@@ -85,7 +85,7 @@ def _empty_pages(cells: int, dtype: np.dtype[Any]) -> tuple[NDArray[Any], int]:
 
 
 class FileArena:
-    """An arena in a file. Threads read ahead into pinned memory, and write behind."""
+    """An arena in a file. Threads read the data of later tiles into pinned memory, and write those of earlier tiles."""
 
     def __init__(self, backend: CudaDevice, program: Program, factors: NDArray[np.generic]) -> None:
         assert program.scratch is not None
@@ -102,7 +102,7 @@ class FileArena:
         self._writes: dict[int, list[Future[None]]] = {}
 
     def prepare(self, tile: StreamTile) -> None:
-        """Begin to read the data of a later tile, if they are written already."""
+        """Begin to read the data of a later tile, if these have already been written to the file."""
         is_written = tile.written <= self._queued and not any(n <= tile.written for n in self._unwritten())
         if is_written and tile.number not in self._prepared:
             self._begin(tile)
@@ -208,7 +208,7 @@ class _Stage:
 
 
 def _closely(box: Copy, run: int) -> Iterator[tuple[tuple[int, int, int], int]]:
-    """Yield the rows of a box, each with its stride in a copy whose runs lie one after another."""
+    """Yield the rows of a box, each with the stride that it has in a copy without gaps."""
     for row in box.rows:
         yield row, run
         run *= row[0]

@@ -11,11 +11,11 @@ from typing import Any
 from elimina.backends.cuda.memory import DeviceMemory
 
 LINGER_SECONDS, LINGER_SHARE, SHORT_LINGER_SECONDS = 1.0, 1 / 2, 0.25
-"""Seconds for which idle memory beyond ``KEPT_BYTES`` is kept; and, for idle memory of more than this share of the GPU,
-the fewer seconds.
+"""Seconds for which idle memory beyond ``KEPT_BYTES`` is kept. If it is more than this share of the GPU's memory, it is
+kept for the last number of seconds instead.
 
-To give memory back takes 0.06 s, and it is cleared when it is allocated again: on an H200, 64 GiB take 0.2 s instead of
-0.01 s.
+Returning memory takes 0.06 s, and the driver clears it when it is allocated again: on an H200, allocating 64 GiB then
+takes 0.2 s instead of 0.01 s.
 """
 
 
@@ -47,7 +47,7 @@ def keep_idle(device: int) -> None:
 
 @atexit.register
 def _leave_driver() -> None:
-    """Wait for threads in the driver, which must not return from it after the interpreter's end."""
+    """Wait for threads in the driver: they must not return from it after the interpreter has ended."""
     for timer in list(timers.values()):
         timer.cancel()
     for lock in list(return_locks.values()):

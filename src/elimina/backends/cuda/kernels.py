@@ -63,11 +63,11 @@ class TileKernel(NamedTuple):
 
 
 class ProductForm(NamedTuple):
-    """Cells of a thread of the product kernel (rows and vectors), and the number of blocks on a multiprocessor.
+    """A form of the product kernel: rows and vectors of cells of a thread, and number of blocks on a multiprocessor.
 
-    ``whole`` is True if the form is only for steps with all values of the eliminated variable in shared memory at once,
-    as other steps need more registers. It is False if the form is only for other steps, in which its few blocks wait
-    less. None: it is for all steps.
+    ``whole`` is True if the form is only for steps that hold all values of the eliminated variable in shared memory at
+    once (other steps need more registers). It is False if the form is only for other steps, in which few blocks wait
+    less. None: the form is for all steps.
     """
 
     rows: int
@@ -150,7 +150,7 @@ def product_forms(semiring: str, dtype: np.dtype[np.generic]) -> tuple[ProductFo
     """Return the forms of the product kernel for a kind of cells, the largest first."""
     if SEMIRINGS[semiring].is_weighted:
         return (ProductForm(4, 1, 4),)
-    # Some are for domains of 100, which powers of two divide badly.
+    # Some forms are for domains of 100 values, which do not divide well into powers of two.
     if dtype.itemsize == 8:
         sliced = ProductForm(4, 4, 3, whole=False)
         return ProductForm(8, 2, 4, whole=True), sliced, ProductForm(10, 1, 4), ProductForm(4, 2, 4)

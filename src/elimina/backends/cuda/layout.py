@@ -14,7 +14,7 @@ from elimina.backends.cuda.tile_launch import TileLaunch
 
 
 class LaunchRecording:
-    """A CUDA graph of the launches of some steps, which spares short steps the wait for the host.
+    """A CUDA graph of the launches of some steps: without it, short steps would wait for the host.
 
     Attributes:
         graph: Function that launches the graph; None until the launches are repeated.
@@ -29,13 +29,13 @@ class LaunchRecording:
 class DeviceLayout(NamedTuple):
     """A program on the device, or some of its steps.
 
-    One buffer stays as it is for all runs of a program: outputs of compact steps | assignment | output ranges | arena.
-    Offsets of compact outputs, relative to the arena, are negative. Another buffer belongs to the steps that run: words
-    | state.
+    One buffer is the same in all runs of a program: outputs of compact steps | assignment | output ranges | arena.
+    Offsets of compact outputs are relative to the arena, and so negative. Another buffer depends on the steps that run:
+    words | state.
 
     Attributes:
         launches: Launches in the order of their execution.
-        larges: The step of each launch of one large step, or of a part of its sums.
+        larges: Number of the large step of each launch, without the launches of small steps.
         decode_at: Start of the decoding order in the words.
         decode_steps: Number of steps to decode.
         decode_shared: Bytes of shared memory for decoding.

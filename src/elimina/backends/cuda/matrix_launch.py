@@ -40,7 +40,7 @@ class MatrixOperand(NamedTuple):
         offset: Place of its first cell.
         pitch: Cells from the start of a line to that of the next.
         along_depth: True if its lines run along the eliminated variable.
-        hop: Cells from the start of a matrix to that of the batch's next one.
+        hop: Cells from the start of a matrix to the start of the next one in the batch.
     """
 
     offset: int
@@ -59,7 +59,7 @@ class MatrixLaunch(NamedTuple):
         lhs, rhs, out: Matrices to multiply, and the result's matrix.
         offsets: Cells to add to the three matrices' offsets, for each call.
         sources: Steps that wrote lhs and rhs; -1 for a factor.
-        scalar: Place of the product of the messages' scales among the scalars.
+        scalar: Position of the product of the messages' scales in the array of scalars.
         words: Cells of the words that the output is read in.
         work: Combinations of the step.
     """

@@ -24,8 +24,8 @@ RANGE_BYTES = 16
 class MatrixQueue:
     """The matrix products of some launches on a device, with their ranges and buffers.
 
-    Before the products run, the range of each factor that they read is computed, once for given values. The range of an
-    output is bounded by those of its two tables if that bound is tight; otherwise its cells are read.
+    Before the products run, the range of each factor that they read is computed, unless its values are unchanged. The
+    range of an output is bounded by the ranges of its two tables if this bound is tight; otherwise its cells are read.
 
     Args:
         backend: The device.
@@ -103,8 +103,8 @@ class MatrixQueue:
 
 
 def _max_bits(dtype: np.dtype[Any]) -> int:
-    """Return the largest span of a bound, in powers of two, with which it may stand for the range of an output.
+    """Return the largest span, in powers of two, of a bound that replaces the range of an output.
 
-    From two such bounds, a reader of both tables can still tell that no product of their values is lost.
+    A step with two such bounds can still show that no product of the tables' values underflows.
     """
     return int(-np.finfo(dtype).minexp - 2 * MAX_OPERANDS) // 2

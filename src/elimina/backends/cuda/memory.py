@@ -19,7 +19,7 @@ MAX_WASTE_SHARE, MAX_WASTE_BYTES = 0.5, 256 << 20
 
 
 class Block:
-    """A piece of device memory that serves one allocation at a time, however small, and is freed as a whole.
+    """A piece of device memory for one allocation at a time, which may be smaller; it is freed as a whole.
 
     Args:
         cupy: The package.
@@ -65,9 +65,9 @@ class Lease:
 class DeviceMemory:
     """The memory of one GPU that this process has; all methods are called on that GPU.
 
-    CuPy's pools cut small allocations from large idle blocks, which can then not be given back: a tree of a megabyte
-    would keep the 64 GiB that an earlier program has left. The pools also keep each stream's memory from the others.
-    So large allocations are separate blocks here, and memory of programs is apart from that of temporary arrays.
+    CuPy's pools cut small allocations from large idle blocks, which can then not be returned to the driver: a tree of a
+    megabyte would hold the 64 GiB of an earlier program. The pools also do not share memory between streams. So large
+    allocations are separate blocks here, and programs and temporary arrays have separate memory.
 
     Args:
         cupy: The package.
@@ -86,7 +86,7 @@ class DeviceMemory:
         Work that is queued in the current stream may use it at once.
 
         Raises:
-            MemoryError: The GPU lacks the memory, although all that is idle has been given back.
+            MemoryError: The GPU lacks the memory, even after idle memory was returned.
         """
         if size < MIN_BLOCK_BYTES:
             return self._after_release(self._small.malloc, size)

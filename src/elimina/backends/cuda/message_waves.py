@@ -27,9 +27,9 @@ class _Edges(NamedTuple):
     """Messages in the order of their receivers.
 
     Attributes:
-        starts: Number of each variable's first message, and of all at the end.
+        starts: Number of each variable's first message; then the number of all messages.
         firsts: First cell of each message.
-        strides: Distance of a message's cells.
+        strides: Distance between neighbouring cells of each message.
     """
 
     starts: NDArray[np.int32]
@@ -104,7 +104,7 @@ class MessageWaves:
             for factors, ends in zip(classes, itertools.pairwise(bounds), strict=True)
         ]
         self._update_beliefs()
-        # Kernels are compiled when they first run, which must not be while they are recorded.
+        # Kernels are compiled when they first run, so they run once before they are recorded.
         self._two_waves()
         self._messages.fill(0)
         self._update_beliefs()

@@ -65,7 +65,7 @@ class PeerSession(CudaSession):
         self._copies: list[list[Any]] = []
         count_path("cuda-shards")
         with self._here():
-            # Copies within the GPU get a stream of their own, and so run at the same time as copies over the link.
+            # Copies within the GPU use a separate stream, so that they run at the same time as copies over the link.
             self._local = self._cuda.Stream(non_blocking=True)
 
     def copy_from(self, boxes: Iterable[tuple[Any, FactorLayout, FactorLayout]]) -> None:
@@ -104,7 +104,7 @@ class PeerSession(CudaSession):
             self._marks.append((self._passed(self._stream), share))
 
     def join_peaks(self, peers: Sequence[Any], step: int) -> None:
-        """Queue the join of a step's output range in this session with its output ranges in the other sessions."""
+        """Queue the extension of a step's output range in this session by the ranges in the other sessions."""
         cupy = self._backend.cupy
         with self._here():
             high, low = (self._peaks_of(self, step)[end : end + 1] for end in range(2))

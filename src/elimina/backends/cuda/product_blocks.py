@@ -12,7 +12,7 @@ from elimina.backends.cuda.kernels import PRODUCT_THREADS, ProductKernel, produc
 from elimina.backends.cuda.multiprocessor import RESERVED_SHARED_BYTES, SHARED_BYTES
 
 GATHERED_CELL_COST = 24.0
-"""Cost of gathering one cell of a table, in combinations of one register, as the threads wait for it."""
+"""Cost of gathering one cell of a table, in combinations of one register; the threads wait for the cell."""
 READ_BYTE_COST = 0.75
 """Cost of a byte of a table that is read in words."""
 VECTOR_READ_COST = 2.5
@@ -28,7 +28,7 @@ BLOCK_START_COST = 64000.0
 FILL_COST = 50000.0
 """Cost of waiting for shared memory to be filled."""
 MAX_SPLITS = 64
-"""Largest number of blocks among which the passes over the middle cells are divided, unless each pass gets a block."""
+"""Largest number of blocks that share the passes over the middle cells, unless each pass gets its own block."""
 MAX_PASSES_AT_ONCE = 4
 """Largest number of passes over the middle cells for which shared memory is filled at once."""
 
@@ -162,7 +162,7 @@ def _cut_columns(
         slab = -(-shape.domain // -(-shape.domain // max_slab))
     cell = READ_BYTE_COST * item if kernel.word else GATHERED_CELL_COST
     build_a, build_b = (cell * side.tables * n * shape.domain for side, n in ((shape.a, rows), (shape.b, chunk)))
-    # Threads without cells of their own delay their block like the others, so all threads count.
+    # Threads without cells also take part in the block's barriers, so the cost is that of all threads.
     lanes = PRODUCT_THREADS * kernel.rows * kernel.cells * item // kernel.lane_bytes
     concurrent_blocks, block_rows = multiprocessors * kernel.blocks, shape.outer_cells * chunks
     fold = lanes * _fold_cost(kernel) * shape.domain + build_a

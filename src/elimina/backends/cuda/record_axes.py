@@ -46,7 +46,7 @@ def rearrange(record: list[int], outer: Sequence[int], mid: Sequence[int], order
 
 
 def widen(record: list[int]) -> None:
-    """Turn the slow axes that no rhs table has into middle axes, so that more cells share an rhs."""
+    """Turn slow axes into middle axes if no rhs table has them, so that more cells share an rhs."""
     operands = tables(record)
     shared = operands[record[TABLES_A] : record[TABLES_A] + record[TABLES_B]]
     kept = [axis for axis in range(record[OUTER_AXES]) if any(table[3 + axis] for table in shared)]
@@ -58,8 +58,8 @@ def widen(record: list[int]) -> None:
 def merge(record: list[int]) -> None:
     """Merge neighbouring axes that are contiguous in every table and in the output; remove axes of one value.
 
-    The kernels turn cell numbers into offsets digit by digit, so a block of few axes starts sooner. The axes' variables
-    are lost.
+    The kernels compute offsets from cell numbers axis by axis, so a block starts sooner if there are few axes. The
+    record then no longer has the axes' variables.
     """
     axes, operands = record[AXES], tables(record)
     size, out = (

@@ -42,17 +42,17 @@ MAX_MARKS = 64
 MIN_MARKED_WORK = 1 << 34
 """Least combinations of a run that reports progress."""
 MAX_RECORDINGS = 4
-"""Largest number of kept recordings of one layout at different addresses."""
+"""Largest number of recordings that are kept of one layout, at different addresses."""
 MIN_SAVED_WORK = 1 << 33
-"""Least combinations that running only some steps must save to be worth laying them out."""
+"""Some of the steps are laid out for separate runs only if this saves at least this number of combinations."""
 MAX_PARTIAL_LAYOUTS = 16
 """Largest number of kept layouts of partial runs."""
 FLAG_BYTES = 4
 """Bytes of the stop flag."""
 SPIN_SECONDS, MIN_SLEEP_SECONDS, MAX_SLEEP_SECONDS = 0.005, 5e-5, 1e-3
-"""Seconds without sleep while one session runs, and the shortest and the longest sleep."""
+"""Seconds of waiting without sleep if only one session runs; shortest and longest sleep."""
 SLEEP_SHARE = 1 / 512
-"""Sleep as a share of the time waited: half of it is lost on average."""
+"""Duration of a sleep, as a share of the time waited so far; on average, half of a sleep is lost."""
 
 _running: set[int] = set()
 """Sessions of this process that run at present."""
@@ -286,7 +286,7 @@ class CudaSession:
             return self.whole_program
         key = steps.tobytes()
         if key not in self._asked and not self._saves(steps):
-            # These steps may never be requested again, so the first request is not worth laying them out.
+            # The steps may never be requested again, so they are not laid out for the first request.
             self._asked.add(key)
             return self.whole_program
         return self._laid_out(steps)

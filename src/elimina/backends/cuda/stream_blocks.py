@@ -139,7 +139,7 @@ def _split(
     shape: StreamStepShape, kernel: TileKernel, cut: StreamCut, block_rows: int, concurrent_blocks: int
 ) -> tuple[int, int]:
     """Split the middle cells so that blocks fill waves and repay building their rhs; return parts, cells of a part."""
-    # Unit: rows of the product per fast cell. A byte of a streamed row costs 2 units; an unaligned row, at least 8.
+    # Costs are in rows of the product for each fast cell: 2 for a byte of a streamed row, at least 8 if unaligned.
     row = max(2.0 * shape.itemsize, 0.0 if kernel.aligned else 8.0)
     setup = 2 * BUILD_CELL_COST * shape.tables_b * _outers(shape, kernel) + BLOCK_START_COST / max(1, shape.domain)
     setup *= STREAM_SETUP_FACTOR * (1 if kernel.ring else 2)

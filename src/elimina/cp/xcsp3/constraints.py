@@ -1,4 +1,4 @@
-"""Constraints of XCSP3: for each kind of element a function that posts it."""
+"""Constraints of XCSP3: a function for each kind of element, which posts the constraint."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def _count(terms: Terms, arguments: Arguments) -> None:
 
 def _distinct_values(terms: Terms, arguments: Arguments) -> None:
     exceptions = sorted(set(arguments.numbers("except") or []))
-    # Each exception is appended, so that it certainly occurs, and is then subtracted from the count.
+    # Each exception is added to the list, so that it certainly occurs; the count is then reduced by their number.
     total = terms.model.distinct_values([*arguments.main(terms), *exceptions])
     arguments.condition(terms, total - len(exceptions))
 
@@ -355,7 +355,7 @@ def _automaton(terms: Terms, arguments: Arguments) -> None:
 def _determinised(
     moves: Mapping[str, Mapping[int, set[str]]], start: str, final: set[str]
 ) -> tuple[list[dict[int, int]], list[int]]:
-    """Return the transitions and accepting states of a deterministic automaton of the same words; it starts at 0.
+    """Return the transitions and accepting states of a deterministic automaton for the same words; it starts at 0.
 
     Raises:
         UnsupportedError: The automaton has too many states.

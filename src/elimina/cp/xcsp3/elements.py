@@ -1,4 +1,4 @@
-"""Elements with a check that all contents are read: unread contents are an error."""
+"""Elements of a file, with a check that everything in them was read: unread contents are an error."""
 
 from __future__ import annotations
 

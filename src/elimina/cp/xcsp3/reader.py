@@ -26,7 +26,7 @@ _SECTIONS = ("variables", "constraints", "objectives", "annotations")
 
 
 class Reader:
-    """Reader of a document's variables, then its constraints, then its objectives, wherever they are in the file.
+    """Reader of a document: of its variables, then its constraints, then its objectives, in any order in the file.
 
     Args:
         document: The file; its ``line`` is set to that of the element being read.
@@ -240,7 +240,7 @@ class Reader:
         names = [[name for token in tokens(each.text) for name in self._terms.names(token)] for each in lists]
         width = _highest(template) + 1
         steps = [number(each.attribute("offset", "1")) for each in lists]
-        # Each constraint takes as many variables of a single list as the template has.
+        # If there is a single list, each constraint takes as many of its variables as the template has placeholders.
         widths = [number(each.attribute("collect", "1")) for each in lists] if len(lists) > 1 else [width]
         if len(lists) == 1:
             lists[0].attribute("collect", "1")

@@ -69,7 +69,7 @@ class Cell(NamedTuple):
         return Cell("eq", constant=number(rest))
 
     def allows(self, value: int) -> bool:
-        """Return whether a value fulfils the condition; True if this depends on other columns, too."""
+        """Return whether a value fulfils the condition; True if the condition depends on other columns."""
         if self.columns or self.operator == "any":
             return True
         if self.operator in ("in", "notin"):
