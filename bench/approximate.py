@@ -15,7 +15,8 @@ criteria take distances of at most 1e-5 and errors of log10 Z of at most 5e-4 fo
 
 beyond: files of the competition of 2014 whose exact answers take more than 8 GiB or 60 s, Ising grids and networks,
 with 8 GiB. References: files of the competition (not those of the relational family, which contradict exact answers),
-transfer matrices (`bench/ising.py`), and likelihood weighting with a million samples.
+exact answers of the linkage family, transfer matrices (`bench/ising.py`), and likelihood weighting with a million
+samples.
 
 `--save` writes the records in `bench/results`, from which `bench/render.py` makes tables and the picture.
 """
