@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from elimina.methods.sum_estimate import SampleFolds, SumEstimate, hellinger_distances
 
 DOUBT_SHARE = 0.25
-"""Share of the distance from another method's estimate that counts as error, if no samples decide."""
+"""Share of the distance from another method's estimate, beyond that one's stated error, that counts as error if no
+samples decide."""
 
 RELIABLE_TRUST = 3
 """Rank from which on a method's own error is trusted: it is usually within a factor of three of the true error."""
@@ -26,7 +27,7 @@ RELIABLE_TRUST = 3
 SUM_DOUBT_SHARE = 0.5
 """Least error of marginals, if no samples decide, as a share of the error of the sum's logarithm for each variable."""
 
-TRUST_FACTOR = 3.0
+TRUST_FACTOR = 2.0
 """Largest error, relative to the least one, with which a more trusted method is chosen if no samples decide."""
 
 SIGNIFICANT_DEVIATIONS = 2.0
@@ -287,7 +288,9 @@ def _doubted(estimate: SumEstimate, others: Sequence[SumEstimate], sizes: NDArra
     for other in others:
         if other is not estimate and other.shares is not None:
             distance = float(hellinger_distances(estimate.shares, other.shares, sizes).mean())
-            error = max(error, DOUBT_SHARE * distance)
+            # The error that the other estimate states explains its part of the distance; errors add up in squares.
+            unexplained = math.sqrt(max(0.0, distance**2 - other.error**2))
+            error = max(error, DOUBT_SHARE * unexplained)
     return _with_error(estimate, error)
 
 
