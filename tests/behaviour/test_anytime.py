@@ -488,8 +488,17 @@ def test_an_interrupt_as_the_work_starts(monkeypatch, begins):
     result = calls.solve(HARD)
     assert (result.status, result.ended_by) == ("bounded", "interrupt")
     assert begins or not began
+
+
+def test_an_interrupt_before_posteriors_are_prepared(monkeypatch):
+    def interrupted(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(call, "do_in_thread", interrupted)
+    result = calls.solve(network(), "mar", time_limit=0.1)
+    assert (result.status, result.ended_by) == ("estimated", "interrupt")
     with pytest.raises(KeyboardInterrupt):
-        calls.solve(network(), "mar", time_limit=0.1)
+        calls.solve(network(), "mar", exact=True, time_limit=0.1)
 
 
 def test_an_interrupt_while_a_time_limit_ends_the_work(monkeypatch):

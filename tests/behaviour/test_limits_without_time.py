@@ -137,8 +137,23 @@ def test_what_has_no_bounds(idle: None) -> None:
     costs = Model.from_arrays([2, 2], [((0, 1), [[1, 2], [3, 4]])])
     with pytest.raises(TimeLimitError, match="the time limit passed before anything was known"):
         calls.solve(costs, exact=True, time_limit=1e-9)
+    coin = Model.from_arrays([2], [((0,), [0.5, 0.5])], sense="probability")
     with pytest.raises(TimeLimitError, match="passed before anything was known"):
-        calls.solve(Model.from_arrays([2], [((0,), [0.5, 0.5])], sense="probability"), "mar", time_limit=1e-9)
+        calls.solve(coin, "mar", exact=True, time_limit=1e-9)
+
+
+def test_posteriors_of_a_model_that_is_read(idle: None) -> None:
+    factors = [((0,), [1.0, 3.0]), ((0, 1), np.ones((2, 3))), ((2,), [1.0, 1.0])]
+    model = Model.from_arrays([2, 3, 2], factors, sense="probability")
+    result = calls.solve(model, "mar", evidence={2: 1}, time_limit=1e-9)
+    assert (result.status, result.ended_by) == ("estimated", "time-limit")
+    assert result.stats["method"] == "independent marginals"
+    assert result.marginals["x0"] == {0: 0.25, 1: 0.75}
+    assert result.marginals["x2"] == {0: 0.0, 1: 1.0}
+    assert result.error == 0.5
+    assert list(calls.solve(model, "mar", query=["x1"], time_limit=1e-9).marginals) == ["x1"]
+    with pytest.raises(TimeLimitError, match="passed before anything was known"):
+        calls.solve(model, "mar", method="eliminate", time_limit=1e-9)
 
 
 def test_bounds_that_are_late(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,7 +103,7 @@ def test_messages_outside_the_range_of_floats_prove_nothing() -> None:
 def test_quick_posteriors_answer_a_query() -> None:
     model = grid(5, 0.3)
     structure = choose_structure(model, {0: 1}, None, Options())
-    result = quick_posteriors(MarginalQuery(model, {0: 1}, range(25), True, structure, {}))
+    result = quick_posteriors(MarginalQuery(model, {0: 1}, range(25), True, structure, {}), 60)
     assert result is not None
     assert result.status == "estimated"
     assert result.error > 0

@@ -35,6 +35,9 @@ from elimina.running.execution import Execution
 from elimina.running.host import host_memory
 from elimina.running.plan_choice import plan_problem
 
+_QUICK_CELL_SECONDS = 1e-7
+"""Seconds of the first sweeps of belief propagation for each cell of the factors, on graphs such as grids."""
+
 ESTIMATE_SECONDS = 1.0
 """Seconds for estimates without a time limit."""
 
@@ -75,13 +78,18 @@ class PosteriorEstimation:
             yield _estimated_posteriors(self._inquiry, estimate)
 
 
-def quick_posteriors(inquiry: MarginalQuery) -> Result | None:
-    """Return posteriors by a few sweeps of belief propagation; None if messages underflow.
+def quick_posteriors(inquiry: MarginalQuery, seconds: float) -> Result | None:
+    """Return posteriors by a few sweeps of belief propagation.
+
+    There are none (None) if the sweeps take longer than some seconds, or if messages underflow.
 
     Args:
         inquiry: Posteriors that are asked for.
+        seconds: Time limit, in seconds.
     """
     problem = inquiry.structure.problem
+    if _QUICK_CELL_SECONDS * float(problem.groups.cells(problem.model.sizes).sum()) > seconds:
+        return None
     factors = factors_of(problem)
     if factors.log_scale == -math.inf:
         return _estimated_posteriors(inquiry, SumEstimate(METHOD, -math.inf, 0.0))

@@ -19,9 +19,13 @@ from elimina.problem.tasks import Task, described
 from elimina.result import OPEN_STATUSES, Result, own_assignment
 from elimina.running.garbage_collection import set_aside
 from elimina.strategies.call import Call
+from elimina.system import loaded_on_use
 
 if TYPE_CHECKING:
     from elimina.running.checkpoint import Checkpoint
+
+# Loaded for calls that end at their start.
+_independent_posteriors = loaded_on_use("elimina.methods.independent_marginals", "independent_posteriors")
 
 _NEEDS_LESS = "elimination in segments or with files, which have no checkpoints, may need less: leave out"
 
@@ -65,13 +69,17 @@ def answer_question(
     checkpoints: list[Checkpoint] = []
     models: list[Model] = []
 
-    def provide_bounds(read_model: Model) -> None:
+    def provide_fallback(read_model: Model) -> None:
         models.append(read_model)
-        if described(task).has_first_bounds and not options.exact:
-            call.fallback_after = math.inf
+        if options.exact:
+            return
+        call.fallback_after = math.inf
+        if described(task).has_first_bounds:
             call.fallback = lambda _: bounds_before_preparation(
                 read_model, task, as_evidence(evidence, read_model), query, options.upper_bound
             )
+        elif described(task).is_marginal and options.solving.is_open:
+            call.fallback = lambda _: _independent_posteriors(read_model, as_evidence(evidence, read_model), query)
 
     def work() -> None:
         from elimina.strategies.portfolio import Question, Solver
@@ -81,7 +89,7 @@ def answer_question(
         with call.phase("read"):
             read_model = as_model(model)
         if not models:
-            provide_bounds(read_model)
+            provide_fallback(read_model)
         question = Question(read_model, task, as_evidence(evidence, read_model), query)
         with contextlib.nullcontext() if folder is None else _checkpoint(str(folder), options) as checkpoint:
             checkpoints.extend([] if checkpoint is None else [checkpoint])
@@ -90,7 +98,7 @@ def answer_question(
 
     # A short time limit may pass before the work begins.
     if isinstance(model, Model):
-        provide_bounds(model)
+        provide_fallback(model)
     try:
         result = call.answer(work)
     except MemoryLimitError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from elimina.result import Result
 from elimina.strategies import conditions as when
 from elimina.strategies import elimination as eliminate
 from elimina.strategies.call import FIRST_BOUNDS_AGE_SECONDS
@@ -30,7 +31,15 @@ _first_posteriors = loaded_on_use("elimina.strategies.posterior_estimates", "fir
 
 def _provide_estimate(facts: Facts, _: Row) -> Attempt:
     """Provide an estimate for a call that ends without any."""
-    facts.call.fallback, facts.call.fallback_after = lambda _: _first_posteriors(facts), FIRST_BOUNDS_AGE_SECONDS
+    cheaper = facts.call.fallback
+
+    def fallback(seconds: float) -> Result | None:
+        if facts.call.best_result is not None:
+            return None
+        result: Result | None = _first_posteriors(facts, seconds)
+        return cheaper(seconds) if result is None and cheaper is not None else result
+
+    facts.call.fallback, facts.call.fallback_after = fallback, FIRST_BOUNDS_AGE_SECONDS
     return Attempt()
 
 

@@ -15,9 +15,9 @@ def posterior_estimates(facts: Facts, row: Row) -> Portfolio:
     return estimates(facts, row, _begin)
 
 
-def first_posteriors(facts: Facts) -> Result | None:
-    """Return a quick estimate; None if the call has a result."""
-    return None if facts.call.best_result is not None else quick_posteriors(facts.solver.inquiry)
+def first_posteriors(facts: Facts, seconds: float) -> Result | None:
+    """Return a quick estimate; None if there is none in some seconds."""
+    return quick_posteriors(facts.solver.inquiry, seconds)
 
 
 def _begin(facts: Facts, memory: int) -> PosteriorEstimation:

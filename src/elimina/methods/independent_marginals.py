@@ -1,0 +1,69 @@
+"""Independent marginals: the estimate of a call that ends before its model is prepared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.methods.message_sweeps import UNKNOWN_ERROR
+from elimina.model.model import Model
+from elimina.model.states import Evidence
+from elimina.problem.evidence import indices_asked, weights_of
+from elimina.problem.observations import evidence_of
+from elimina.problem.preparation import check_sense
+from elimina.result import Marginals, Result
+from elimina.running.combination import NO_PLAN
+
+METHOD = "independent marginals"
+
+MAX_TABLES, MAX_STATES = 20_000, 10_000_000
+"""Largest number of tables that are read, and of states with a probability: the call is late already."""
+
+
+def independent_posteriors(model: Model, evidence: Evidence, query: Sequence[str | int] | None) -> Result | None:
+    """Return posteriors as if variables were independent: by the tables of one variable, and the evidence on it.
+
+    There are none (None) for more states than ``MAX_STATES``.
+
+    Args:
+        model: Any model of probabilities.
+        evidence: See ``elimina.solve``.
+        query: See ``elimina.solve``.
+
+    Raises:
+        InputError: The question does not fit the model.
+    """
+    check_sense(model, "mar")
+    indices = indices_asked(model, "mar", query)
+    asked = range(len(model.variables)) if indices is None else indices
+    variables = model.variables if indices is None else [model.variables[v] for v in indices]
+    starts = np.cumsum([0, *(variable.size for variable in variables)]).tolist()
+    if starts[-1] > MAX_STATES:
+        return None
+    shares = np.repeat(1 / np.diff(starts), np.diff(starts))
+    positions = {v: position for position, v in enumerate(asked)}
+
+    def multiply(v: int, values: NDArray[np.float64]) -> None:
+        position = positions.get(v)
+        if position is None:
+            return
+        marginal = shares[starts[position] : starts[position + 1]]
+        product = marginal * (values / (values.max() or 1.0))
+        # A sum of 0 does not prove that the evidence is impossible: products may leave the range of floats.
+        if total := product.sum():
+            marginal[:] = product / total
+
+    for table in islice(model.factors, MAX_TABLES):
+        if len(table.scope) == 1:
+            multiply(table.scope[0], table.dense().astype(np.float64))
+    for v, observation in evidence_of(model, evidence).items():
+        weights = weights_of(model.variables[v], observation)
+        if v in positions and isinstance(observation, int):
+            shares[starts[positions[v]] : starts[positions[v] + 1]] = weights
+        else:
+            multiply(v, weights)
+    stats = {**NO_PLAN, "method": METHOD, "seconds": {}}
+    return Result("estimated", "mar", marginals=Marginals(variables, shares), error=UNKNOWN_ERROR, stats=stats)
