@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from elimina.methods.sum_estimate import SampleFolds, SumEstimate, hellinger_distances
 
 DOUBT_SHARE = 0.25
-"""Share of the distance from another method's estimate, beyond that one's stated error, that counts as error if no
-samples decide."""
+"""Part of an unexplained distance from another method's estimate that counts as error, if no samples decide."""
 
 RELIABLE_TRUST = 3
 """Rank from which on a method's own error is trusted: it is usually within a factor of three of the true error."""
