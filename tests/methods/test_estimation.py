@@ -61,7 +61,16 @@ def test_a_contradiction_is_part_of_the_error(monkeypatch: pytest.MonkeyPatch) -
     list(estimation.improve(time.monotonic() + 60))
     assert estimation.best is not None
     assert estimation.best.shares is trusted.shares
-    assert estimation.best.error == pytest.approx(DOUBT_SHARE * distance)
+    assert estimation.best.error == pytest.approx(DOUBT_SHARE * (distance**2 - other.error**2) ** 0.5)
+
+
+def test_a_stated_error_of_another_estimate_explains_the_distance(monkeypatch: pytest.MonkeyPatch) -> None:
+    certain, vague = estimate("certain", 0.25, 0.01), estimate("vague", 0.9, 0.6)
+    assert 0.04 < hellinger_distances(certain.shares, vague.shares, np.array([2]))[0] < vague.error
+    methods(monkeypatch, ([certain], 3), ([vague], 1))
+    estimation = Estimation(PROBLEM, Options(), 1 << 20)
+    list(estimation.improve(time.monotonic() + 60))
+    assert estimation.best is certain
 
 
 def test_an_estimate_without_error_ends_all(monkeypatch: pytest.MonkeyPatch) -> None:
