@@ -203,8 +203,21 @@ def test_an_exception_between_the_work_and_its_end_is_caught(monkeypatch):
     assert not any(thread.is_alive() for thread in threads)
 
 
+def begin_at_once(monkeypatch, begun):
+    """Let a call attend to its work from the moment at which the work sets an event."""
+    do_in_thread = call.do_in_thread
+
+    def started(work):
+        thread = do_in_thread(work)
+        assert begun.wait(60)
+        return thread
+
+    monkeypatch.setattr(call, "do_in_thread", started)
+
+
 def test_an_exception_that_a_callback_drops_comes_again(monkeypatch):
-    strays, places = [], []
+    strays, places, begun = [], [], threading.Event()
+    begin_at_once(monkeypatch, begun)
     monkeypatch.setattr(sys, "unraisablehook", strays.append)
     monkeypatch.setattr(call, "HARD_SECONDS", 60.0)
 
@@ -217,6 +230,7 @@ def test_an_exception_that_a_callback_drops_comes_again(monkeypatch):
             time.sleep(0.001)
 
     def work():
+        begun.set()
         thing = Thing()
         reference = weakref.ref(thing, lambda _: wait("callback"))
         del thing
@@ -234,10 +248,12 @@ def test_an_exception_that_a_thread_left_alone_drops_is_not_reported(monkeypatch
     strays = []
     monkeypatch.setattr(sys, "unraisablehook", strays.append)
     monkeypatch.setattr(call, "HARD_SECONDS", 0.01)
-    may_go_on = threading.Event()
+    may_go_on, begun = threading.Event(), threading.Event()
+    begin_at_once(monkeypatch, begun)
 
     class Thing:
         def __del__(self):
+            begun.set()
             # The exception is pending while this waits, and comes in this destructor.
             may_go_on.wait(60)
 
