@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import sys
 
@@ -287,9 +288,43 @@ def test_an_option_that_is_given_as_an_argument(call, advice):
         call()
 
 
-def test_an_argument_that_nothing_takes():
-    with pytest.raises(TypeError, match="unexpected keyword argument 'speed'"):
-        solve(COSTS, speed=3)
+@pytest.mark.parametrize(
+    ("call", "advice"),
+    [
+        (lambda: solve(COSTS, timeout=3), "did you mean 'time_limit'"),
+        (lambda: cp.Model().solve(timeout=3), "did you mean 'time_limit'"),
+        (lambda: solve(COSTS, upperbound=3), r"did you mean options=elimina.Options\(upper_bound=3\)"),
+        (lambda: elimina.JunctionTree(CHAIN, evidences={}), "did you mean 'evidence'"),
+        (
+            lambda: elimina.plan(COSTS, foo=3),
+            "it has 'model', 'task', 'evidence', 'query', 'device', 'memory', 'options'$",
+        ),
+    ],
+)
+def test_an_argument_that_nothing_takes(call, advice):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument .*; {advice}"):
+        call()
+
+
+def public_calls():
+    """Yield the functions of the package, and what takes keyword-only arguments of its models and trees."""
+    for name in elimina.__all__:
+        if inspect.isfunction(function := getattr(elimina, name)):
+            yield name, function
+    for owner in (elimina.Model, elimina.JunctionTree(CHAIN)):
+        for name, method in inspect.getmembers(owner, inspect.ismethod):
+            kinds = {parameter.kind for parameter in inspect.signature(method).parameters.values()}
+            if not name.startswith("_") and inspect.Parameter.KEYWORD_ONLY in kinds:
+                yield name, method
+
+
+@pytest.mark.parametrize("function", [pytest.param(function, id=name) for name, function in public_calls()])
+def test_misspelt_arguments_of_all_calls(function):
+    names = [name for name in inspect.signature(function).parameters if len(name) > 2]
+    assert names
+    for name in names:
+        with pytest.raises(TypeError, match=rf"unexpected keyword argument '{name}x'; did you mean '{name}'"):
+            function(**{f"{name}x": None})
 
 
 def test_the_advice_about_options_works():

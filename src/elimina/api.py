@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @memory_errors_in_words("while it planned")
-@arguments.with_options(Options._fields, "elimina.Options")
+@arguments.with_checked_keywords(Options._fields, "elimina.Options")
 def plan(
     model: ModelLike,
     task: TaskName = "mpe",
@@ -77,7 +77,7 @@ def plan(
 
 
 @memory_errors_in_words("while it solved the model")
-@arguments.with_options(Options._fields, "elimina.Options")
+@arguments.with_checked_keywords(Options._fields, "elimina.Options")
 def solve(
     model: ModelLike,
     task: TaskName = "mpe",
@@ -160,7 +160,7 @@ def solve(
 
 
 @memory_errors_in_words("while it drew samples")
-@arguments.with_options(Options._fields, "elimina.Options")
+@arguments.with_checked_keywords(Options._fields, "elimina.Options")
 def sample(
     model: ModelLike,
     count: int,
@@ -224,7 +224,7 @@ def sample(
 
 
 @memory_errors_in_words("while it looked for the best assignments")
-@arguments.with_options(Options._fields, "elimina.Options")
+@arguments.with_checked_keywords(Options._fields, "elimina.Options")
 def iterate_best(
     model: ModelLike,
     *,

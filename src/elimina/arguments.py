@@ -13,7 +13,7 @@ import re
 import reprlib
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeGuard, TypeVar, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from elimina.errors import InputError
 if TYPE_CHECKING:
     from fractions import Fraction
     from pathlib import Path
+    from types import FunctionType
 
 Word = TypeVar("Word", bound=str)
 Parameters = ParamSpec("Parameters")
@@ -76,26 +77,37 @@ def in_order(name: str, argument: Any) -> None:
         raise wrong_type(name, argument, "a sequence in the order of the axes; a set has no order")
 
 
-def with_options(
-    fields: Sequence[str], written: str
+def with_checked_keywords(
+    fields: Sequence[str] = (), written: str = ""
 ) -> Callable[[Callable[Parameters, Returned]], Callable[Parameters, Returned]]:
-    """Return a decorator for functions with an argument ``options``: an option passed beside it gets a helpful error.
+    """Return a decorator for public functions: an unknown keyword gets an error that names the likely one.
 
-    Put the decorator directly above the function; keyword-only arguments of the function are not options.
+    Put the decorator directly above the function. A field of its options, passed beside ``options``, is named as such.
 
     Args:
-        fields: Names of the fields.
+        fields: Names of the fields of the function's argument ``options``, if it has one.
         written: The options' type, as a user writes it.
     """
 
     def decorate(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
-        misplaced = frozenset(fields).difference(getattr(function, "__kwdefaults__", {}))
+        code = cast("FunctionType", function).__code__
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        accepted = frozenset(names[code.co_posonlyargcount :])
 
         @functools.wraps(function)
         def called(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Returned:
-            for name in misplaced.intersection(kwargs):
+            if not accepted.issuperset(kwargs):
+                name = next(name for name in kwargs if name not in accepted)
                 value = shown(kwargs[name])
-                raise TypeError(f"{name} is one of the options: write options={written}({name}={value})")
+                if name in fields:
+                    raise TypeError(f"{name} is one of the options: write options={written}({name}={value})")
+                keywords = [keyword for keyword in names if keyword in accepted and keyword not in ("self", "cls")]
+                closest = close_names(name, (*keywords, *fields))[:1]
+                is_option = bool(closest) and closest[0] not in accepted
+                advice = f"options={written}({closest[0]}={value})" if is_option else ""
+                hint = f"; did you mean {advice}?" if is_option else names_like(name, keywords)
+                called_name = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
+                raise TypeError(f"{called_name}() got an unexpected keyword argument {name!r}{hint}")
             return function(*args, **kwargs)
 
         return called
@@ -103,20 +115,29 @@ def with_options(
     return decorate
 
 
-def names_like(name: str, existing: Iterable[str]) -> str:
-    """Return the hint of an error about a wrong name: existing names close to it or, if none is, the first ones."""
+def close_names(name: str, existing: Iterable[str]) -> list[str]:
+    """Return existing names close to a wrong one, the closest first; case and underscores make no difference."""
     from difflib import get_close_matches
 
     by_folded: dict[str, str] = {}
     for other in existing:
-        by_folded.setdefault(other.casefold(), other)
-    matches = get_close_matches(str(name).casefold(), by_folded, n=3)
+        by_folded.setdefault(_folded(other), other)
+    return [by_folded[match] for match in get_close_matches(_folded(str(name)), by_folded, n=3)]
+
+
+def _folded(name: str) -> str:
+    return name.casefold().replace("_", "")
+
+
+def names_like(name: str, existing: Iterable[str]) -> str:
+    """Return the hint of an error about a wrong name: existing names close to it or, if none is, the first ones."""
+    names = list(dict.fromkeys(existing))
+    matches = close_names(name, names)
     if matches:
-        *others, last = (repr(by_folded[match]) for match in matches)
+        *others, last = map(repr, matches)
         return f"; did you mean {' or '.join([', '.join(others), last] if others else [last])}?"
-    names = [repr(other) for other in by_folded.values()]
     more = ", ..." if len(names) > _NAMES_SHOWN else ""
-    return f"; it has {', '.join(names[:_NAMES_SHOWN])}{more}" if names else "; it has none"
+    return f"; it has {', '.join(map(repr, names[:_NAMES_SHOWN]))}{more}" if names else "; it has none"
 
 
 def integer(

@@ -159,7 +159,7 @@ class InfluenceDiagram(DecisionNetwork):
         return cls(**diagram_from_pyagrum(diagram)._asdict(), check=check)
 
     @memory_errors_in_words("while it solved the influence diagram")
-    @arguments.with_options(Options._fields, "elimina.Options")
+    @arguments.with_checked_keywords(Options._fields, "elimina.Options")
     def solve(
         self,
         *,
@@ -240,7 +240,7 @@ class InfluenceDiagram(DecisionNetwork):
         result = call.result_or_early(work, early)
         return result.replace(stats={**result.stats, "seconds": call.phase_seconds()})
 
-    @arguments.with_options(Options._fields, "elimina.Options")
+    @arguments.with_checked_keywords(Options._fields, "elimina.Options")
     def observation_gains(
         self,
         decision: str | int,

@@ -20,7 +20,7 @@ DEFAULT_OPTIONS = FitOptions()
 
 
 @memory_errors_in_words("while it fitted parameters")
-@arguments.with_options(FitOptions._fields, "elimina.FitOptions")
+@arguments.with_checked_keywords(FitOptions._fields, "elimina.FitOptions")
 def fit(
     structure: ModelLike | Mapping[str, Sequence[str]] | DynamicModel,
     frame: Any,

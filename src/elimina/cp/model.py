@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elimina._core import CpSearch, CpSolver
-from elimina.arguments import flag, seconds, with_options, wrong_type
+from elimina.arguments import flag, seconds, with_checked_keywords, wrong_type
 from elimina.cp.branching import search_rules
 from elimina.cp.conflicts import Conflict, minimal_conflict
 from elimina.cp.declared_model import DeclaredModel
@@ -164,7 +164,7 @@ class Model(DeclaredModel):
             model._hints = read_hints(self, start)
         return model
 
-    @with_options(SearchOptions._fields, "elimina.cp.SearchOptions")
+    @with_checked_keywords(SearchOptions._fields, "elimina.cp.SearchOptions")
     def solve(
         self,
         *,

@@ -156,7 +156,7 @@ DEFAULT = AgentOptions()
 # Agents and their messages make no reference cycles, so the garbage collector would find nothing.
 @without_collection()
 @memory_errors_in_words("while its agents solved the problem")
-@arguments.with_options(AgentOptions._fields, "elimina.dcop.AgentOptions")
+@arguments.with_checked_keywords(AgentOptions._fields, "elimina.dcop.AgentOptions")
 def solve(
     problem: Problem,
     algorithm: Algorithm = "dpop",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["ClusterBatch", "connected", "local", "solve_agents", "solve_optimum", "solve_slices"]
 
 
-@arguments.with_options(Options._fields, "elimina.Options")
+@arguments.with_checked_keywords(Options._fields, "elimina.Options")
 def solve_optimum(
     model: Model,
     *,

@@ -83,7 +83,7 @@ class Job(NamedTuple):
     seconds: dict[str, float]
 
 
-@arguments.with_options(Options._fields, "elimina.Options")
+@arguments.with_checked_keywords(Options._fields, "elimina.Options")
 def solve_slices(
     model: Model,
     task: TaskName = "mpe",

@@ -72,6 +72,7 @@ def _is_several_sets(count: int, numbers: list[int]) -> bool:
     return at == len(numbers)
 
 
+@arguments.with_checked_keywords()
 def read_evidence(path: str | os.PathLike[str], model: Model) -> dict[str, State]:
     """Read the observed states from a file in one of the dialects of UAI evidence, which hold indices.
 

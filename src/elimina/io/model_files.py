@@ -60,6 +60,7 @@ def _codec_of(path: Path, name: str | None, *, writing: bool = False) -> Codec[M
     raise InputError(f"{culprit}; name one of {names} (a file may also end in .gz or .xz)")
 
 
+@arguments.with_checked_keywords()
 def read(path: str | os.PathLike[str], *, format: str | None = None, check: bool = True) -> Model:
     """Read a model.
 
@@ -143,6 +144,7 @@ def _in_utf8(path: Path, data: bytes) -> bytes:
     return data
 
 
+@arguments.with_checked_keywords()
 def write(model: Model, path: str | os.PathLike[str], *, format: str | None = None) -> None:
     """Write a model; the file appears only once it is complete.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina import arguments
 from elimina.errors import InputError, UnsupportedError
 from elimina.io.factor_arrays import factors_of, states_of
 from elimina.io.network import conditional_tables, is_network
@@ -19,6 +20,7 @@ from elimina.model.variable import Variable
 from elimina.system import import_package
 
 
+@arguments.with_checked_keywords()
 def from_pgmpy(network: Any, *, check: bool = True) -> Model:
     """Build a model from a discrete Bayesian network, Markov network, factor graph or junction tree of pgmpy.
 
@@ -137,6 +139,7 @@ def factor_values(factor: Any, states: Mapping[Any, list[Any]]) -> NDArray[np.fl
     return np.moveaxis(values, 0, -1) if values.ndim else values
 
 
+@arguments.with_checked_keywords()
 def to_pgmpy(model: Model) -> Any:
     """Build pgmpy's network of a model: Bayesian if each variable has one conditional distribution, else a Markov one.
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina import arguments
 from elimina.errors import InputError, UnsupportedError
 from elimina.io.factor_arrays import arranged, factors_of, states_of
 from elimina.io.network import conditional_tables, is_network
@@ -22,6 +23,7 @@ from elimina.model.variable import Variable
 from elimina.system import import_package
 
 
+@arguments.with_checked_keywords()
 def from_pyagrum(network: Any, *, check: bool = True) -> Model:
     """Build a model from a BayesNet or MarkovRandomField of pyAgrum, its variables in the order of their node ids.
 
@@ -119,6 +121,7 @@ def stored_values(tensor: Any) -> NDArray[np.float64]:
     return values
 
 
+@arguments.with_checked_keywords()
 def to_pyagrum(model: Model) -> Any:
     """Build pyAgrum's network of a model: a BayesNet if it is a Bayesian network, else a MarkovRandomField.
 

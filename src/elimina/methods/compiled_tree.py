@@ -87,7 +87,7 @@ class CompiledTree(Displayed):
     """
 
     @memory_errors_of_trees
-    @arguments.with_options(Options._fields, "elimina.Options")
+    @arguments.with_checked_keywords(Options._fields, "elimina.Options")
     def __init__(
         self,
         model: ModelLike,

@@ -185,7 +185,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         return cls(*slices_from_pyagrum(network, check=check), str(network.propertyWithDefault("name", "")))
 
     @_IN_WORDS
-    @arguments.with_options(Options._fields, "elimina.Options")
+    @arguments.with_checked_keywords(Options._fields, "elimina.Options")
     def filter(
         self,
         observations: Any,
@@ -226,7 +226,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         return self._collect(sequences, variables, chosen, is_smoothed=False)
 
     @_IN_WORDS
-    @arguments.with_options(Options._fields, "elimina.Options")
+    @arguments.with_checked_keywords(Options._fields, "elimina.Options")
     def smooth(
         self,
         observations: Any,
@@ -263,7 +263,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         return self._collect(sequences, variables, chosen, is_smoothed=True)
 
     @_IN_WORDS
-    @arguments.with_options(Options._fields, "elimina.Options")
+    @arguments.with_checked_keywords(Options._fields, "elimina.Options")
     def log_likelihood(
         self,
         observations: Any,
@@ -299,7 +299,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         return float(sums[0]) if sequences.is_single else sums
 
     @_IN_WORDS
-    @arguments.with_options(Options._fields, "elimina.Options")
+    @arguments.with_checked_keywords(Options._fields, "elimina.Options")
     def predict(
         self,
         observations: Any,
@@ -343,7 +343,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         return Posteriors(marginals, answer.log10_evidence[rows], variables_asked)
 
     @_IN_WORDS
-    @arguments.with_options(Options._fields, "elimina.Options")
+    @arguments.with_checked_keywords(Options._fields, "elimina.Options")
     def viterbi(
         self,
         observations: Any,
@@ -571,7 +571,7 @@ class OnlineFilter(Displayed):
         [0.196 0.804]
     """
 
-    @arguments.with_options(Options._fields, "elimina.Options")
+    @arguments.with_checked_keywords(Options._fields, "elimina.Options")
     def __init__(
         self,
         model: DynamicModel,

@@ -111,6 +111,7 @@ class JunctionTree(ExplanationQueries, CaseQueries):
 
     @one_call_at_a_time
     @memory_errors_of_trees
+    @arguments.with_checked_keywords()
     def sample(
         self, count: int, seed: int | None = None, names: Sequence[str | int] | None = None, *, indices: bool = False
     ) -> dict[str, NDArray[Any]] | NDArray[np.int32]:

@@ -188,6 +188,7 @@ class Model(Displayed):
         return "(" + ", ".join(self.variables[v].name for v in factor.scope) + ")"
 
     @classmethod
+    @arguments.with_checked_keywords()
     def from_arrays(
         cls,
         sizes: Sequence[int] | Mapping[str, int | Sequence[State]],
@@ -258,6 +259,7 @@ class Model(Displayed):
         return cls(variables, tables, sense=sense, constant=constant, upper_bound=upper_bound, children=owners)
 
     @classmethod
+    @arguments.with_checked_keywords()
     def from_cpds(
         cls,
         cpds: Mapping[str | tuple[str, ...], Any],

@@ -113,7 +113,7 @@ def html_path(path: str | os.PathLike[str]) -> Path:
     return path
 
 
-@arguments.with_options(Options._fields, "elimina.Options")
+@arguments.with_checked_keywords(Options._fields, "elimina.Options")
 def report(
     model: Subject | ModelLike,
     task: TaskName | None = None,
