@@ -456,7 +456,7 @@ def _integers(what: str, numbers: Sequence[int]) -> tuple[int, ...]:
     try:
         integers = tuple([operator.index(number) for number in numbers])
         if bool in map(type, numbers):
-            raise TypeError  # a Boolean belongs to a mask
+            raise TypeError  # NumPy would take a list of Booleans as a mask
         return integers
     except TypeError:
         raise InputError(f"{what} must be integers, not {shown(numbers)}") from None
