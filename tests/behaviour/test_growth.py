@@ -135,8 +135,7 @@ def test_encoded_factors_are_dropped_where_no_evidence_comes():
 def test_posteriors_of_a_long_chain_keep_a_time_limit():
     chain = model("chain", 100_000)
     started = time.monotonic()
-    with pytest.raises(elimina.TimeLimitError, match="allow more time"):
-        calls.solve(chain, "mar", threads=1, device="cpu", time_limit=0.01)
+    assert calls.solve(chain, "mar", threads=1, device="cpu", time_limit=0.01).status == "estimated"
     assert time.monotonic() - started < 3.0
 
 
