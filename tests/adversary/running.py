@@ -95,6 +95,8 @@ def attack(
         Cases run of each kind, and the failures, one of each signature. An interrupt ends the workers, and returns what
         they have reported by then.
     """
+    for kind in kinds:
+        kind_of(kind)  # some modules set handlers of signals, which only the main thread may
     until = time.monotonic() + seconds
     cores = sorted(os.sched_getaffinity(0))
     watched = [

@@ -18,6 +18,7 @@ from elimina.planning import tiers
 from elimina.planning.number_type import cost_bound
 from elimina.planning.plan import RESIDENT
 from elimina.problem.preparation import prepare
+from elimina.result import OPEN_STATUSES
 from tests import calls
 from tests.devices import on_devices
 from tests.random_models import KINDS, models
@@ -114,7 +115,10 @@ def test_count(device, kind, data, forms, tmp_path, monkeypatch):
     model = data.draw(models(kind))
     expected = brute.count(model)
     for way, found in answers(model, "count", ways(data, model, "count", device, tmp_path, forms)):
-        assert (way, found.value) == (way, expected)
+        if way == "rows in slices" and found.status in OPEN_STATUSES:  # what a count answers where tuples do not fit
+            assert found.lower_bound <= expected <= found.upper_bound
+        else:
+            assert (way, found.value) == (way, expected)
 
 
 @on_devices
