@@ -29,6 +29,9 @@ MESSAGE_CELLS = {"cpu": (1 << 6, 1 << 14), "cuda": (1 << 10, 1 << 26)}
 """Fewest and most cells of a message."""
 
 STATES, ROWS = 4, 20_000
+MAX_CASE_CELLS = 3e12
+"""Cells that all rows of a batch touch at most: about ten seconds of a GPU."""
+
 TOLERANCE = 1e-9
 
 
@@ -191,6 +194,7 @@ def _cases(chain: Chain, devices: list[str], trees: list[JunctionTree]) -> None:
     rng, weights = np.random.default_rng(chain.count), chain.weights()
     observed = tuple(range(1, chain.count, 2))
     rows = ROWS if devices != ["cpu"] else ROWS // 100
+    rows = min(rows, int(MAX_CASE_CELLS / (chain.count * chain.message_cells)))
     values = rng.integers(0, STATES, (rows, len(observed)), dtype=np.int32)
     try:
         answer = tree.batch(Cases(observed, values), ["x0"])
