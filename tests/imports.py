@@ -100,7 +100,7 @@ def circles() -> list[list[str]]:
     return sorted(groups, key=lambda group: (-len(group), group))
 
 
-BASICS = ("arguments", "display", "errors", "number_texts", "option_names", "system", "version")
+BASICS = ("arguments", "display", "errors", "lazy_names", "number_texts", "option_names", "system", "version")
 """Modules that any other one may import, drawn as one."""
 
 

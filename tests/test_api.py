@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import math
 import time
 
@@ -404,11 +405,14 @@ def test_json_of_a_result():
     )
 
 
-def test_names_of_the_package():
-    assert set(elimina.__all__) < set(dir(elimina))
-    assert all(getattr(elimina, name) is not None for name in elimina.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'minibucket'"):
-        _ = elimina.minibucket
+@pytest.mark.parametrize("name", ["", ".cp", ".dcop", ".io", ".viz", ".reporting"])
+def test_names_of_a_package(name):
+    package = importlib.import_module(f"elimina{name}")
+    packages = {"cp", "dcop", "distributed", "generate", "io", "viz"} if not name else set()
+    assert {shown for shown in dir(package) if not shown.startswith("_")} == {*package.__all__, *packages}
+    assert all(getattr(package, shown) is not None for shown in package.__all__)
+    with pytest.raises(AttributeError, match=f"module 'elimina{name}' has no attribute 'minibucket'"):
+        _ = package.minibucket
 
 
 def test_distributed_problems_name_their_solver():

@@ -231,7 +231,7 @@ DIAGRAM = elimina.InfluenceDiagram.from_tables(
         ),
         (lambda: write(3, "model.uai"), r"model is 3 \(int\); it takes a Model"),
         (lambda: dcop.solve("a.yaml"), r"problem is 'a.yaml' \(str\); it takes an elimina.dcop.Problem"),
-        (lambda: solve_tsp("a.tsp"), r"problem is 'a.tsp' \(str\); it takes an elimina.cp.tour_problem.TourProblem"),
+        (lambda: solve_tsp("a.tsp"), r"problem is 'a.tsp' \(str\); it takes an elimina.cp.TourProblem"),
         (lambda: calls.search(cp.Model(), lns=np.array([1, 2])), r"lns is array\(.*; it takes True or False"),
         (lambda: cp.Model().solve(all_solutions="no"), r"all_solutions is 'no' \(str\); it takes True or False"),
     ],

@@ -19,8 +19,7 @@ Examples:
 
 from __future__ import annotations
 
-from importlib import import_module
-
+from elimina.lazy_names import lazy_names
 from elimina.version import __version__ as __version__
 
 TYPE_CHECKING = False  # importing it from typing would take longer than the rest of this module
@@ -124,25 +123,14 @@ _HOMES = {
     "model.policy": ("Policy",),
     "planning.plan": ("Plan",),
     "reporting": ("Report", "report"),
+    "errors": (
+        *("ClusterError", "DcopError", "DeviceError", "EliminaError", "FormatError", "ImpossibleEvidenceError"),
+        *("InputError", "InternalError", "MemoryLimitError", "TimeLimitError", "UnsupportedError"),
+    ),
     "result": ("Bounds", "Interval", "Result"),
     "model.states": ("StateIndex",),
     "model.table": ("FORBIDDEN", "Table"),
 }
 
-_PACKAGES = "cp", "dcop", "distributed", "generate", "io", "viz"
-
-
-def __getattr__(name: str) -> object:
-    # Modules are loaded when first used, so that the command line can catch an interrupt while NumPy loads.
-    if name in _PACKAGES:
-        return import_module(f"{__name__}.{name}")
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = next((home for home, names in _HOMES.items() if name in names), "errors")
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return [*__all__, *_PACKAGES, "__version__"]
+# Modules are loaded when first used, so that the command line can catch an interrupt while NumPy loads.
+__getattr__, __dir__ = lazy_names(globals(), _HOMES, ("cp", "dcop", "distributed", "generate", "io", "viz"))

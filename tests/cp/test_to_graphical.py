@@ -317,7 +317,7 @@ def test_real_costs(data_dir: Path, name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "use"),
-    [("a.yaml", "elimina.dcop.read"), ("a.wcsp", "elimina.read"), ("a.tsp", "elimina.cp.tsplib.read_tsp")],
+    [("a.yaml", "elimina.dcop.read"), ("a.wcsp", "elimina.read"), ("a.tsp", "elimina.cp.read_tsp")],
 )
 def test_a_model_of_another_kind_names_its_reader(tmp_path: Path, name: str, use: str) -> None:
     (tmp_path / name).write_text("name: meetings\n")

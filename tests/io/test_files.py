@@ -41,7 +41,7 @@ def test_the_suffix_or_the_argument_names_the_format(tmp_path):
         ("a.fzn", "", "constraint models are for elimina.cp.read"),
         ("a.opb", "", "constraint models are for elimina.cp.read"),
         ("a.mzn", "", "MiniZinc is for 'minizinc --solver elimina'"),
-        ("a.tsp", "", "tours are for elimina.cp.tsplib.read_tsp"),
+        ("a.tsp", "", "tours are for elimina.cp.read_tsp"),
         ("a.yaml", "", "distributed problems are for elimina.dcop.read"),
         ("a.xml", "<instance format='XCSP3'/>", "constraint models are for elimina.cp.read"),
         ("a.xml", "<instance/>", "distributed problems are for elimina.dcop.read"),

@@ -37,7 +37,6 @@ MILLISECONDS = {
     "elimina.cli.solve -> elimina.planning.tree_statistics": 2.4,
     "elimina.cli.model_output -> elimina.dcop": 56.9,
     "elimina.cli.model_output -> elimina.dcop.formats": 53.5,
-    "elimina.cp -> elimina.cp.reading": 10.6,
     "elimina.cp.gpu_filtering -> elimina.backends.cuda.backend": 128,
     "elimina.cp.gpu_filtering -> elimina.backends.cuda.kernels": 7.6,
     "elimina.cp.model -> elimina.cp.to_graphical": 10.1,

@@ -33,10 +33,14 @@ from elimina.cp.intervals import IntervalVar
 from elimina.cp.model import Model
 from elimina.cp.search_options import SearchOptions
 from elimina.cp.solution import Solution
+from elimina.lazy_names import lazy_names
 from elimina.result import Result
 
 if TYPE_CHECKING:
     from elimina.cp.reading import read
+    from elimina.cp.tour_problem import TourProblem
+    from elimina.cp.tsp import solve_tsp
+    from elimina.cp.tsplib import read_tour, read_tsp, write_tour
 
 __all__ = [
     "Combination",
@@ -50,6 +54,7 @@ __all__ = [
     "Result",
     "SearchOptions",
     "Solution",
+    "TourProblem",
     "all_different",
     "all_different_except_0",
     "bin_packing_load",
@@ -66,19 +71,24 @@ __all__ = [
     "no_overlap_2d",
     "precedence",
     "read",
+    "read_tour",
+    "read_tsp",
     "regular",
     "reservoir",
+    "solve_tsp",
     "subcircuit",
     "table",
     "value_precede",
+    "write_tour",
 ]
 
-
-def __getattr__(name: str) -> object:
-    # Models that are built in Python need no registry of file formats.
-    if name != "read":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from elimina.cp.reading import read
-
-    globals()[name] = read
-    return read
+# Models that are built in Python need neither a registry of file formats nor tours.
+__getattr__, __dir__ = lazy_names(
+    globals(),
+    {
+        "cp.reading": ("read",),
+        "cp.tour_problem": ("TourProblem",),
+        "cp.tsp": ("solve_tsp",),
+        "cp.tsplib": ("read_tour", "read_tsp", "write_tour"),
+    },
+)

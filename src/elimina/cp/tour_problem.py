@@ -29,6 +29,13 @@ class TourProblem:
         TypeError: The distances are not an array of integers.
         InputError: The distances are not a symmetric matrix, or reach 2^31 in absolute value, or a fixed edge is not a
             pair of different cities.
+
+    Examples:
+        >>> import numpy as np
+        >>> from elimina import cp
+        >>> square = cp.TourProblem("square", np.array([[0, 2, 3, 2], [2, 0, 2, 3], [3, 2, 0, 2], [2, 3, 2, 0]]))
+        >>> square.length([0, 2, 1, 3])
+        10
     """
 
     name: str

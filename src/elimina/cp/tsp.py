@@ -71,9 +71,17 @@ def solve_tsp(
         TypeError: The problem is of another type.
         InputError: The distances are too large, or a tour cannot have all fixed edges.
         MemoryLimitError: Memory ran out before there was a tour.
+
+    Examples:
+        >>> import numpy as np
+        >>> from elimina import cp
+        >>> square = cp.TourProblem("square", np.array([[0, 2, 3, 2], [2, 0, 2, 3], [3, 2, 0, 2], [2, 3, 2, 0]]))
+        >>> result = cp.solve_tsp(square)
+        >>> result.status, result.value, len(result.tour)
+        ('optimal', 8, 4)
     """
     if not isinstance(problem, TourProblem):
-        expected = "an elimina.cp.tour_problem.TourProblem (elimina.cp.tsplib.read_tsp reads one)"
+        expected = "an elimina.cp.TourProblem (elimina.cp.read_tsp reads one)"
         raise arguments.wrong_type("problem", problem, expected)
     time_limit = arguments.seconds("time_limit", time_limit)
     seed = arguments.integer("seed", seed, 0, MAX_SEED)

@@ -300,6 +300,12 @@ def read_tsp(path: str | os.PathLike[str]) -> TourProblem:
         UnsupportedError: The problem or its distances are of a type that is not supported.
         InputError: The file cannot be read.
         MemoryLimitError: Memory ran out.
+
+    Examples:
+        >>> from elimina import cp
+        >>> problem = cp.read_tsp("examples/towns.tsp")
+        >>> problem.name, problem.cities
+        ('towns', 30)
     """
     reader = _TourFile(path)
     reader.read()
@@ -317,6 +323,14 @@ def read_tour(path: str | os.PathLike[str]) -> list[int]:
     Raises:
         FormatError: The file is malformed; the message names the line.
         InputError: The file cannot be read.
+
+    Examples:
+        >>> import tempfile
+        >>> from elimina import cp
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     cp.write_tour(f"{folder}/square.tour", "square", [0, 2, 1, 3], 10)
+        ...     cp.read_tour(f"{folder}/square.tour")
+        [0, 2, 1, 3]
     """
     reader = _TourFile(path)
     reader.read()
@@ -330,6 +344,14 @@ def write_tour(path: str | os.PathLike[str], name: str, tour: Sequence[int], len
 
     Raises:
         InputError: The file cannot be written.
+
+    Examples:
+        >>> import tempfile
+        >>> from elimina import cp
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     cp.write_tour(f"{folder}/square.tour", "square", [0, 2, 1, 3], 10)
+        ...     cp.read_tour(f"{folder}/square.tour")
+        [0, 2, 1, 3]
     """
     head = [f"NAME : {name}.tour", f"COMMENT : length {length}", "TYPE : TOUR", f"DIMENSION : {len(tour)}"]
     lines = [*head, "TOUR_SECTION", *(str(city + 1) for city in tour), "-1", "EOF"]

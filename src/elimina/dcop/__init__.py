@@ -7,3 +7,7 @@ from elimina.dcop.simulator import Network
 from elimina.dcop.solve import AgentOptions, solve
 
 __all__ = ["Agent", "AgentOptions", "AgentProfile", "Network", "Problem", "read", "solve", "write"]
+
+
+def __dir__() -> list[str]:
+    return __all__

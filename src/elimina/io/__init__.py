@@ -1,6 +1,6 @@
 """Files: a module for each format of models, one table of all formats, and tables of cases and of posteriors."""
 
-from importlib import import_module
+from elimina.lazy_names import lazy_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,23 +10,12 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "convert_sense", "read", "read_evidence", "write"]
 
-_HOMES = {
-    "FORMATS": "elimina.io.model_files",
-    "convert_sense": "elimina.model.senses",
-    "read": "elimina.io.model_files",
-    "read_evidence": "elimina.io.evidence_files",
-    "write": "elimina.io.model_files",
-}
-"""Modules of the public names, which are loaded when first used: models in memory need no formats."""
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+# Models in memory need no formats.
+__getattr__, __dir__ = lazy_names(
+    globals(),
+    {
+        "io.evidence_files": ("read_evidence",),
+        "io.model_files": ("FORMATS", "read", "write"),
+        "model.senses": ("convert_sense",),
+    },
+)

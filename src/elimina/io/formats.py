@@ -30,7 +30,7 @@ def _uses() -> dict[Content, str]:
         + by_interface("elimina.cp.read", "'elimina cp' and 'elimina solve'"),
         "distributed problem": "distributed problems are for "
         + by_interface("elimina.dcop.read", "'elimina dcop' and 'elimina convert'"),
-        "tour": "tours are for " + by_interface("elimina.cp.tsplib.read_tsp", "'elimina tsp'"),
+        "tour": "tours are for " + by_interface("elimina.cp.read_tsp", "'elimina tsp'"),
         "MiniZinc": "MiniZinc is for 'minizinc --solver elimina', after 'elimina install-minizinc'",
         "evidence": by_interface(
             "evidence is for elimina.read_evidence", "a file of evidence goes beside one: --evidence FILE"

@@ -4,3 +4,7 @@ from elimina.reporting.subject import read_subject
 from elimina.reporting.writer import Report, html_path, report
 
 __all__ = ["Report", "html_path", "read_subject", "report"]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -129,7 +129,7 @@ def report(
 
     Args:
         model: Any model, as ``elimina.solve`` takes it; a problem of ``elimina.dcop``, a model of
-            ``elimina.cp``, or a problem that ``elimina.cp.tsplib.read_tsp`` reads. The last three are solved by
+            ``elimina.cp``, or a problem that ``elimina.cp.read_tsp`` reads. The last three are solved by
             agents, by constraint search and as a tour.
         task: See ``elimina.solve``; None: marginals of a model of probabilities, else the optimum.
         evidence: Evidence, as in ``elimina.solve``.

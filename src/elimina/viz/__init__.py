@@ -25,6 +25,11 @@ from elimina.viz.junction_tree import cliques_of, junction_tree_diagram
 
 __all__ = ["Picture", "plot", "plot_joint", "plot_sensitivities", "write_graph"]
 
+
+def __dir__() -> list[str]:
+    return __all__
+
+
 What = Literal["graph", "posteriors", "tree"]
 
 
