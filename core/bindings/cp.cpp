@@ -24,7 +24,7 @@ using namespace nb::literals;
 namespace elimina::cp {
 namespace {
 
-// Constants: k numbers; views: k rows of variable (-1: a constant), scale and offset.
+// An argument of a constraint: k constants, or k rows of variable (-1: a constant), scale and offset for views.
 using Numbers = nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu>;
 using RuleOfSearch = std::tuple<Numbers, std::string, std::string>;
 using RelaxationOfSearch = std::tuple<Numbers, std::optional<double>>;

@@ -57,7 +57,7 @@ struct CaseWork {
   i64 steps;
 };
 
-// nullopt if no plan fits.
+// Plans a case; returns its work, or nullopt if no plan fits.
 std::optional<CaseWork> measure(CasePlanner& planner, Words<const int> values) {
   const CaseProgram* program = planner.plan(values.data());
   if (!program) return std::nullopt;
@@ -93,7 +93,7 @@ struct NetworkAnswer {
   i64 width, largest, work, cells;
 };
 
-// nullopt if the answer takes too much memory or time, or doubles may not hold a product.
+// Answers a case; returns nullopt if that takes too much memory or time, or if a product may not fit a double.
 std::optional<NetworkAnswer> answer_case(CaseNetwork& network, nb::dict evidence) {
   std::vector<int> values(network.sizes().size(), -1);
   for (const auto& [variable, value] : evidence) values.at(nb::cast<std::size_t>(variable)) = nb::cast<int>(value);
@@ -268,7 +268,7 @@ Array<bool> normalise_columns(Words<const double> zone, Rows<const i64> tables, 
                      nb::capsule(kept, [](void* data) noexcept { delete[] static_cast<bool*>(data); }));
 }
 
-// Maximum of 1 and the first numbers of the pairs, and minimum of 1 and the second ones; NaN if any is NaN.
+// Hull of 1 and of ranges, each given as its largest and its least value; NaN if one of these is NaN.
 struct WidestRange {
   double largest = 1, least = 1;
 };

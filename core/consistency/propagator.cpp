@@ -299,8 +299,8 @@ bool Propagator::is_dense(const View& t) const {
   return t.minor == 1 && count >= least_row && row_share * count >= network_.size[t.other];
 }
 
-// Writes the costs to be added to whole rows, one for each value of the other variable; those of removed values are too
-// high to be the least.
+// Writes the costs that `least_of_row` adds to a row, one for each value of the other variable. Removed values get
+// costs that are too high for a minimum.
 void Propagator::lay(const View& t, const Cost* added) {
   std::fill_n(along_.begin(), network_.size[t.other], 2 * forbidden);
   for (const int y : state_.values(t.other)) along_[y] = added[y] - t.other_shift[y];

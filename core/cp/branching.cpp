@@ -22,7 +22,8 @@ Value nth(const Domains& d, View x, Value steps) {
   return value;
 }
 
-// Returns the value closest to the middle of the bounds; of two, the one with the smaller value of the variable.
+// Returns the value closest to the middle of the bounds. If two are equally close, returns the one with the smaller
+// value of the variable.
 Value middle(const Domains& d, View x) {
   const Value goal = floor_div(d.lo(x.var) + d.hi(x.var), 2);
   const auto outer = [&](Value inner) { return x.scale * inner + x.offset; };
@@ -40,8 +41,8 @@ Value end_of_interval(const Domains& d, View x) {
 }
 
 // Returns the value at which to split a wide domain with holes: a random one below the upper bound, or the middle of
-// the bounds. Such a domain is not tried value by value: constraints may exclude values that are still in the domain,
-// so each of these would take a step.
+// the bounds. Such a domain is split, because trying its values one by one could take a step for each value that
+// constraints exclude but propagation has not removed.
 Value within(const Domains& d, View x, ValueOrdering ordering, Random& random) {
   const Value width = d.hi(x) - d.lo(x);
   return d.lo(x) + (ordering == ValueOrdering::random

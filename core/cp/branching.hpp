@@ -40,8 +40,8 @@ struct Rule {
   Views xs;
   VariableOrdering variable_ordering = VariableOrdering::input_order;
   ValueOrdering value_ordering = ValueOrdering::min;
-  // Groups of rules: the variable ordering picks a key, whose group is done before the next key is picked. `xs` has the
-  // variables of all groups.
+  // Key of each group of variables (priority search): the variable ordering picks a key, and all variables of its group
+  // are decided before the next key is picked. `xs` has the variables of all groups.
   Views keys{};
   std::vector<std::vector<Rule>> groups{};
 };

@@ -112,8 +112,8 @@ class ConstraintCall {
 // Posts a Boolean for the order of each two tasks that run one after another, unless there are too many tasks, or one
 // takes no time. All durations must be constants.
 void post_task_orders(const ConstraintCall& call, const Views& starts, const Views& durations);
-// Tasks that share a capacity. Returns true if they were posted as tasks that run one after another: no two fit
-// together, each fits alone, and all durations and demands are fixed.
+// Posts tasks that share a capacity. They run one after another, and the function returns true, if no two fit together,
+// each fits alone, and all durations and demands are fixed.
 bool post_shared_resource(const ConstraintCall& call, const Views& starts, const Views& durations, const Views& demands,
                           View capacity);
 

@@ -39,13 +39,13 @@ void post_clause(Engine& engine, const Views& literals, Control control = {});
 void post_all_true(Engine& engine, const Views& literals, View b);
 void post_odd(Engine& engine, const Views& literals);
 
-// Post z = table[index] with indices from 0. Domain consistent if z has few values. Otherwise z keeps values between
-// those of a table of constants, and a table of variables is filtered by the bounds of z.
+// Post z = table[index] with indices from 0. Domain consistent if z has few values. Otherwise, z may keep values that
+// are not in a table of constants but between two of its values; a table of variables is filtered by the bounds of z.
 void post_element(Engine& engine, View index, const Values& table, View z);
 void post_element(Engine& engine, View index, const Views& xs, View z);
 
 enum class Consistency : std::uint8_t { value, bounds, domain };
-// Side that filters if there is a device: the faster one by measurement, or the requested one.
+// Processor that filters an AllDifferent if there is a device. `automatic`: the faster one by measurement.
 enum class Side : std::uint8_t { automatic, cpu, gpu };
 void post_all_different(Engine& engine, const Views& xs, Consistency consistency, Side side = Side::automatic);
 

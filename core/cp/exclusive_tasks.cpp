@@ -91,8 +91,8 @@ class ExclusionGraph {
     }
   }
 
-  // False for a task without a duration, which excludes no other one, and for a mirrored start: its variable may also be
-  // the start of another task, and a variable has one number.
+  // False for a task without a duration, because it excludes no other task, and for a start whose view has the scale
+  // -1, because its variable may be another task's start, too, and each variable has one task number.
   bool takes_time(const TaskGroup& group, std::size_t i) const {
     return group.starts[i].scale == 1 && d_.lo(group.durations[i]) > 0;
   }

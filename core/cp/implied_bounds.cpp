@@ -127,8 +127,8 @@ class Propagation {
     if (has_failed_) clear_queue();
   }
 
-  // Narrows all ranges to the hull of their ranges under each literal of a clause, and to the hull of those under both
-  // values of a Boolean.
+  // Constructive disjunction: propagates under each literal of a clause and under both values of a Boolean, and narrows
+  // each range to the hull of its ranges in these cases.
   void run_by_cases() {
     constexpr std::size_t kMostCopies = std::size_t{1} << 25;  // largest number of ranges that are copied
     std::size_t copies = 0;

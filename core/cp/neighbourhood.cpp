@@ -53,7 +53,7 @@ void Neighbourhood::fix_until_small(Engine& engine, const Values& best, Random& 
   }
   const double enough = free_ * total(d);
   while (!open.empty() && total(d) > enough && !engine.stopped()) {
-    // Adding up all sizes takes long, so a few steps are made in between.
+    // Adding up all domain sizes takes long, so several variables are fixed before sizes are added up again.
     for (std::size_t steps = 1 + open.size() / 32; steps-- > 0 && !open.empty() && !engine.stopped();) {
       const std::size_t affected = guided ? most_affected(d, sizes, open) : open.size();
       const std::size_t k = affected < open.size() ? affected : random.below(open.size());

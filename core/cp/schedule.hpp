@@ -16,9 +16,9 @@ struct Restarts {
   double cutoff(std::uint64_t round) const;
 };
 
-// Part of the tree that a stretch (the search from one restart to the next) covers: all of it; assignments near the incumbent (large neighbourhood search);
-// schedules near the incumbent; or solutions with an objective of at most a target. Refuting a target gives a lower
-// bound (destructive lower bounds, Klein and Scholl, 1999).
+// Part of the tree that a stretch covers. `tree`: all of it. `neighbourhood`: assignments near the incumbent (large
+// neighbourhood search). `task_neighbourhood`: schedules near the incumbent. `target`: solutions with an objective of
+// at most a target. Refuting a target gives a lower bound (destructive lower bounds, Klein and Scholl, 1999).
 enum class Scope : std::uint8_t { tree, neighbourhood, task_neighbourhood, target };
 
 // Rules by which a stretch chooses decisions. `model`: the model's own. `free`: dom/wdeg, beginning with the variable of
@@ -29,9 +29,9 @@ struct Row {
   Scope scope;
   Ordering ordering;
   double share;       // share of the work, counted in calls of propagators, so that runs are equal on all machines
-  Restarts restarts;  // rule for the failures after which a stretch ends
-  // Least factor of the share: the share shrinks with each stretch that finds neither a better solution nor a better
-  // bound, and is restored by one that does. 1 for rows whose stretches add up to a proof.
+  Restarts restarts;  // number of failures after which a stretch ends
+  // The share shrinks after each stretch without a better solution or bound, at least to this factor, and is restored
+  // by a success. 1 for rows whose stretches add up to a proof.
   double least_factor = 1;
 };
 
@@ -75,7 +75,7 @@ class Schedule {
     double factor = 1;
     std::uint64_t stretches = 0;
   };
-  static constexpr double kShrinkage = 0.8;  // a quarter of the share after seven stretches without success
+  static constexpr double kShrinkage = 0.8;  // factor of the share after each stretch without success
 
   std::vector<State> states_;
   std::vector<Row> rows_;

@@ -196,7 +196,7 @@ void Search::enter(const std::vector<Decision>& decisions) {
   next_cost_ = 0;
   at_solution_ = is_refuted_ = is_success_ = false;
   has_stretch_ = true;
-  // Facts of a part do not hold outside it.
+  // Consequences of the decisions above a part do not hold outside the part.
   is_part_ = true;
   schedule_ = Schedule(options_.part_rows.empty() ? rows_of(options_) : options_.part_rows);
   engine_.count_failures(true);
@@ -265,7 +265,7 @@ Search::Status Search::next() {
   spent_before_ = statistics_.seconds;
   if (!begun_) {
     begin();
-    // Another search may have found a solution or a bound, which the root has to meet.
+    // Another search may have found a better solution or bound, which is propagated at the root.
     failed_ = failed_ || !bounded() || !is_aimed() || !engine_.propagate();
   }
   Turn result = Turn::go_on;

@@ -60,7 +60,7 @@ class Solver final : public Sink {
   const std::vector<TaskGroup>& task_groups() const { return task_groups_; }
 
   // Returns the seconds of search before looking for a device: 0 if an AllDifferent requests a device, a few if an
-  // AllDifferent is large, infinitely many otherwise.
+  // AllDifferent is large, otherwise infinity.
   double device_delay();
 
   // Lets a device filter AllDifferents: with `measures`, those where it is faster or requested; without, all that it

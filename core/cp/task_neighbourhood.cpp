@@ -89,7 +89,7 @@ void TaskNeighbourhood::chain(const TaskGroup& group, const Values& best) {
     const Value start = value_in(best, group.starts[i]);
     Value missing = value_in(best, group.demands[i]);
     following.clear();
-    // The latest end first: earlier ends stay for other tasks.
+    // Units with the latest ends are taken first, so that units with earlier ends remain for other tasks.
     std::sort(units.begin(), units.end(), [](const Unit& a, const Unit& b) { return a.end > b.end; });
     for (Unit& unit : units) {
       const Value used_amount = unit.end <= start ? std::min(unit.amount, missing) : 0;

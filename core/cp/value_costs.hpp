@@ -25,8 +25,8 @@ class ValueCosts {
   // cost, and advances the position. Returns false if a domain becomes empty.
   [[nodiscard]] bool filter(Domains& d, Value best, std::size_t& position) const;
 
-  // Returns the decision for the cheapest value of the variable that loses most without this value; nullopt if all
-  // variables with costs have values.
+  // Returns the decision for the cheapest value of the variable with the largest regret (the difference of its two
+  // least costs); nullopt if all variables with costs have values.
   std::optional<Decision> decide(const Engine& engine) const;
   // Returns the decision for the cheapest value of a variable; nullopt if the variable has no costs.
   std::optional<Decision> decide(const Domains& d, View x) const;

@@ -16,8 +16,8 @@ struct NumberType {
 
 // Rules of the agents for number types, and for joins as one array.
 struct Rules {
-  std::vector<NumberType> types;  // the narrowest first; steps in buckets of the last type follow a plan
-  i64 tables;                     // largest number of tables that a step adds
+  std::vector<NumberType> types;  // the narrowest first; buckets of the last type are joined by a plan
+  i64 tables;                     // largest number of tables that one step adds up
   i64 spread;         // limit on the spread (sum of largest minus least costs) of a variable's own functions
   i64 at_once, cell;  // largest number of combinations that are joined as one array, and bytes of each combination
 };

@@ -18,7 +18,7 @@ using Scope = std::vector<Var>;  // ascending: variables that are eliminated fir
 
 inline Value clamp(Value x) { return x < never ? x : never; }
 
-// Widths of all variables' fields.
+// Widths of the bit fields in which keys of sparse tables hold the variables' values.
 class Fields {
  public:
   explicit Fields(const std::vector<int>& size);

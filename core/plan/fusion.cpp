@@ -9,8 +9,8 @@ namespace {
 // that a wider step avoids.
 constexpr i64 kFusedCells = i64{1} << 20;
 constexpr i64 kFusedDomain = 16;  // largest number of combinations of values that one step eliminates
-constexpr i64 kFusedWork = 4;     // combinations that may be spent to save a cell of a message
-constexpr i64 kSpreadGain = 256;  // smallest ratio of the message to a table that is spread over all variables
+constexpr i64 kFusedWork = 4;     // largest number of combinations that fusion adds for each cell of a message saved
+constexpr i64 kSpreadGain = 256;  // least ratio of a message to a table that is extended to all variables (in cells)
 
 }  // namespace
 

@@ -14,11 +14,12 @@ using Memory = FilterDevice::Memory;
 
 // Rounds of a search on the device before the CPU takes over.
 constexpr std::uint32_t kRounds = 96;
-// A subset with up to `kAlone` threads (one for each variable and word) runs in one block, with its board in shared
-// memory; a larger subset runs in several blocks of `kPerBlock` threads.
+// A subset that needs up to `kAlone` threads (one for each variable and word) runs in one block, with its state in
+// shared memory. A larger subset runs in several blocks of `kPerBlock` threads.
 constexpr std::size_t kAlone = 1024, kPerBlock = 512;
 
-// Returns the room for the values that a subset loses; a subset that loses more is left to the CPU.
+// Returns the largest number of values that the device may remove from a subset; the CPU filters subsets that lose
+// more.
 std::size_t most_losses(std::size_t count, std::size_t words) {
   return std::min(count * words, std::max<std::size_t>(4 * count, 4096));
 }
@@ -69,7 +70,8 @@ std::size_t DeviceBatch::variables(Matching& matching) {
   return count;
 }
 
-// Begins or ends keeping the device's copies up to date; changes are recorded only in between.
+// Starts or stops updating the device's copies. Changes of domains and matchings are recorded only while they are
+// updated.
 void DeviceBatch::follow(bool is_following) {
   is_following_ = is_following;
   domains_.tell_changes(is_following ? &changes_ : nullptr);
@@ -89,7 +91,7 @@ Outcome DeviceBatch::divide(Engine& engine, Matching& matching) {
   const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = is_device ? divide_together(engine, matching) : matching.divide_here(engine);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  // The device's time is shared by all waiting propagators.
+  // The device's time is divided among the propagators of the batch, in proportion to their variables.
   choice.took(is_device ? seconds * static_cast<double>(count) / static_cast<double>(std::max(labels_count_, count))
                         : seconds);
   return outcome;
@@ -124,8 +126,8 @@ Outcome DeviceBatch::divide_together(Engine& engine, Matching& first) {
   return apply(engine, is_answered(engine.domains()));
 }
 
-// Returns true if the device has filtered the subsets. After a failure, the device is not used again; unless it was
-// only tried in competition with the CPU, the failure is raised.
+// Filters the subsets on the device; returns false if it failed, now or earlier. A failed device is not used again. If
+// the device was requested (`measures_` is false), the failure is raised instead.
 bool DeviceBatch::is_answered(const Domains& d) {
   if (is_broken_) return false;
   try {

@@ -80,7 +80,7 @@ class DeviceBatch {
   std::unique_ptr<FilterDevice> device_;
   bool measures_;
   Changes changes_;
-  bool is_known_ = false;  // true once memory is allocated and the device has all data
+  bool is_known_ = false;  // true once memory is allocated and all data are on the device
   bool is_following_ = false, is_broken_ = false;
   std::array<Choice, 64> choices_{};  // choices for each number of variables, in powers of two
   std::vector<Matching*> matchings_;

@@ -20,8 +20,8 @@ class Choice {
   }
 
  private:
-  // Number of calls of a trial; least and greatest number of calls between trials; factor by which the device has to be
-  // faster, because its calls wake other propagators again.
+  // `kTrial`: number of calls of a trial. `kShortest`, `kLongest`: least and greatest number of calls between trials.
+  // `kMargin`: factor by which the device has to be faster, because its calls wake other propagators again.
   static constexpr std::uint32_t kTrial = 4, kShortest = 256, kLongest = 4096;
   static constexpr double kMargin = 1.25;
 

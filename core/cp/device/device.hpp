@@ -32,8 +32,9 @@ class FilterDevice {
   virtual void free(const Piece& piece) = 0;
   virtual void upload(const Piece& to, const void* from, std::size_t bytes) = 0;
 
-  // Runs a call, and returns when the answers have arrived; the device sets the call's `arrived` and `arrivals`.
-  // `board_bytes`: bytes of the largest subset's board; `done`: where the host reads the ticket.
+  // Runs a call, and returns when its answers are in the host's memory; sets the call's `arrived` and `arrivals`.
+  // `board_bytes`: bytes of the largest state of a subset; `done`: word of the host's memory in which the device writes
+  // the call's `ticket` at the end.
   virtual void run(different::Call& call, std::size_t board_bytes, const volatile std::uint32_t* done) = 0;
 
   // Number of blocks that run at the same time.

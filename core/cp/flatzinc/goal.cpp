@@ -268,8 +268,8 @@ void Instance::add_default_rules(const std::optional<View>& objective) {
   rules_.push_back(std::move(decided));
   rules_.push_back(std::move(unbounded));
   if (objective) rules_.push_back({{*objective}, VariableOrdering::input_order, ValueOrdering::split});
-  // Floats follow the objective: once that has a value, halving fixes a float in a few steps, instead of one for each
-  // value of the grid.
+  // Floats follow the objective. Once it has a value, halving the domain of a float fixes it in a few steps, instead of
+  // one step for each value of the grid.
   rules_.push_back(std::move(floats));
   rules_.push_back(std::move(defined));
 }

@@ -298,7 +298,7 @@ void Instance::post_named(const std::string& name, const std::vector<Argument>& 
   solver_.post("array_" + name, {{arguments[0][0], arguments[1][0]}, arguments[2]});
 }
 
-// Posts a membership; that in a range becomes two comparisons.
+// Posts a membership in a set; membership in a range becomes two comparisons.
 void Instance::post_member(const Constraint& c) {
   const Terms terms = document_.items(c.arguments);
   const std::string suffix(without_prefix(c.name).substr(6));

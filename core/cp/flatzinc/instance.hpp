@@ -13,7 +13,7 @@
 
 namespace elimina::cp::flatzinc {
 
-// An integer without bounds is from -kFree to kFree.
+// Integers without bounds get the bounds -kFree and kFree.
 inline constexpr Value kFree = Value{1} << 42;
 
 class Record;

@@ -223,7 +223,7 @@ class Parser : public Reader {
   }
 
   Term anonymous(const Kinds& kinds, std::int64_t count, std::string_view id, Position here) {
-    // A short line can name a range of more elements than any file lists.
+    // The size is limited, because a short line can declare an array that exceeds the memory.
     constexpr std::int64_t kMost = 1 << 24;
     if (count > kMost)
       throw Malformed(here, "an array of " + std::to_string(count) + " variables is too long: at most 2^24");

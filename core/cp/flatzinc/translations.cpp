@@ -78,7 +78,7 @@ void same_length(T t, std::size_t i, std::size_t k) {
     throw Refused("arguments " + std::to_string(i + 1) + " and " + std::to_string(k + 1) + " have different lengths");
 }
 
-// Posts the constraint of another name with some of the arguments, in this order.
+// Posts a constraint of another name. `order`: positions of its arguments among those of the translated constraint.
 template <std::size_t Count>
 void renamed(T t, const std::string& name, const std::size_t (&order)[Count], std::size_t count = Count) {
   t.expect(count);
@@ -101,7 +101,7 @@ void bins(T t, const Argument& loads, std::size_t bin, Value first, std::size_t 
   t.post("bin_packing_load", {loads, t.shifted(bin, -first), t.list(sizes)});
 }
 
-// Makes loads from 0 to the capacities.
+// Makes a load variable for each bin, from 0 to the bin's capacity.
 Argument loads_within(T t, std::size_t capacities) {
   Argument loads;
   for (const View c : t.list(capacities)) {
@@ -260,7 +260,7 @@ Argument hits(T t) {
   return result;
 }
 
-// Posts the truth of a table: the Boolean equals or implies that a tuple is one of the table's rows.
+// Posts a reified table: the Boolean equals or implies that a tuple is one of the table's rows.
 void table_if(T t, const char* name) {
   t.expect(3);
   const Argument &xs = t.list(0), &rows = t.list(1);

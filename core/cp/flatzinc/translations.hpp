@@ -17,8 +17,8 @@ using Ends = std::pair<Value, Value>;
 // Returns the integers of a range. Throws `Refused` if there are more than 2^24.
 Argument listed(const Ends& range);
 
-// A constraint of the file, and the sink to post it to. Ranges among its arguments may have millions of values, so they
-// are listed only by request; the argument is empty till then.
+// A constraint of the file, and the sink to post it to. An argument that is a range may have millions of values, so it
+// stays empty until `list` is called.
 class Translation {
  public:
   Translation(Sink& sink, std::vector<Argument> arguments, std::vector<std::optional<Ends>> ranges,

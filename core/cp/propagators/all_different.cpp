@@ -106,7 +106,7 @@ class DifferentByBounds final : public Propagator {
  private:
   using Indices = std::vector<std::size_t>;
 
-  // Sorts all distinct bounds, and notes each variable's positions among them.
+  // Sorts all distinct bounds, and finds the positions of each variable's bounds among them.
   void rank() {
     std::sort(by_lo_.begin(), by_lo_.end(), [&](std::size_t a, std::size_t b) { return lo_[a] < lo_[b]; });
     std::sort(by_hi_.begin(), by_hi_.end(), [&](std::size_t a, std::size_t b) { return hi_[a] < hi_[b]; });

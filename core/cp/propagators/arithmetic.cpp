@@ -194,8 +194,8 @@ class Remainder final : public Ternary {
     return largest_value == 0 || d.set_lo(y, ceil_div(d.lo(x) - d.hi(z), largest_value));
   }
 
-  // Moves the bounds of x inwards to the next values whose remainders by y are in the bounds of z; if x spans two
-  // blocks of y values, bounds z, too.
+  // Moves the bounds of x inwards, to values whose remainders modulo y lie within the bounds of z. If x spans exactly
+  // two blocks of y values, also narrows z.
   static bool in_blocks(Domains& d, View x, Value y, View z) {
     const Value lo = d.lo(z), hi = d.hi(z), first = d.lo(x) % y, last = d.hi(x) % y;
     if (d.hi(x) / y == d.lo(x) / y + 1 && last < first) {

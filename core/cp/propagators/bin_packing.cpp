@@ -60,7 +60,7 @@ class Sums {
     return {rows.data() + i * words_, words_};
   }
 
-  // Returns word w of `sums`, lowered by `size`.
+  // Returns word w of the bits of `sums` after subtracting `size` from each sum.
   std::uint64_t lowered(std::span<const std::uint64_t> sums, Value size, std::size_t w) const {
     const std::size_t source = w + word(size), shift = static_cast<std::size_t>(size) % 64;
     if (source >= words_) return 0;

@@ -109,8 +109,8 @@ class AtMostOneCycle final : public Propagator {
     return counted >= inside || d.remove(xs_[last], static_cast<Value>(first));
   }
 
-  // Leaves out all nodes beside a cycle, if there is one: entered nodes that are on no path form a cycle. Returns false
-  // if a node cannot be left out.
+  // If fixed successors form a cycle, makes all other nodes their own successors; returns false if one of them cannot
+  // be. Nodes with a predecessor that are on no path form a cycle.
   bool close(Domains& d) {
     std::size_t start = 0;
     while (start < xs_.size() && !(has_left(d, start) && is_entered_[start] == 1)) ++start;

@@ -73,7 +73,7 @@ class Components {
     frames_.push_back({node, from_});
   }
 
-  // Merges components: an edge back to the path makes all components from there on one.
+  // Merges all components of the path from the reached node on: an edge back to this node makes them one component.
   void merge(const Word* next) {
     for (std::size_t w = from_; w < to_;) {
       const Word* const last = top();

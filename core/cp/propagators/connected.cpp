@@ -14,11 +14,10 @@ namespace {
 // A cycle through all required nodes, one of which is the root. Without the root, the cycle passes the strongly
 // connected components one after another: from the root into the first one, and from the last one back to the root,
 // skipping no component with a required node (Francis and Stuckey, Constraints 2014, with components instead of
-// subtrees of one search).
-// Successors with a value join nodes to paths. A path is one node here, named by its last node. The path's row has the
-// values of its last node's successor: once AllDifferent has run, these are first nodes of paths. In most cases all
-// paths but the root form one component. Two searches from one path confirm this; only otherwise are the components
-// computed.
+// subtrees of one search). Fixed successors join nodes to paths. A path counts as one node, named by its last node. The
+// path's row has the values of its last node's successor: once AllDifferent has run, these are first nodes of paths. In
+// most cases all paths but the root form one component. Two searches from one path confirm this; only otherwise are the
+// components computed.
 class Connected final : public Propagator {
  public:
   explicit Connected(Views xs)

@@ -44,7 +44,7 @@ class Inverse final : public Propagator {
 
 }  // namespace
 
-// Posts channelling, which alone considers one value at a time, and an AllDifferent.
+// Posts channelling and an AllDifferent, because channelling considers only one value at a time.
 void post_inverse(ConstraintCall& call) {
   call.same_length(0, 1);
   const Views xs = call.views(0);

@@ -62,7 +62,7 @@ class Linear final : public Propagator {
   Value lo(const Domains& d, const Term& t) const { return t.factor * (t.factor > 0 ? d.lo(t.var) : d.hi(t.var)); }
   Value hi(const Domains& d, const Term& t) const { return t.factor * (t.factor > 0 ? d.hi(t.var) : d.lo(t.var)); }
 
-  // Notes each term's least value and the largest width of a term. If `hears_all` (the propagator is called when any
+  // Stores each term's least value and the largest width of a term. If `hears_all` (the propagator is called when any
   // term is fixed) and all variables have two neighbouring values, also sums the free terms.
   void begin(Engine& engine, bool hears_all) {
     const Domains& d = engine.domains();
@@ -191,7 +191,7 @@ class Linear final : public Propagator {
     return is_most ? d.set_hi(t.var, floor_div(to, t.factor)) : d.set_lo(t.var, ceil_div(to, t.factor));
   }
 
-  // Filters both sides until the bounds of the sum stay, but returns after a few rounds.
+  // Filters both sides until the bounds of the sum no longer change, for a few rounds at most.
   Outcome meet(Domains& d) {
     constexpr int kRounds = 3;
     if (std::min(rest_ - lo_, hi_ - rest_) >= widest_) return Outcome::fixpoint;

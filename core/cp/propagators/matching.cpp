@@ -23,7 +23,8 @@ std::pair<Value, Value> ends(const Domains& d, const Views& xs) {
   return {floor_div(lo, 64) * 64, hi};
 }
 
-// Returns the values of any of the variables; if they are as many as the variables, no value can ever be free.
+// Returns the union of the variables' domains. If it has as many values as there are variables, no value can ever be
+// free.
 std::vector<std::uint64_t> values_of_all(const Domains& d, const Views& xs, Value base, std::size_t words) {
   std::vector<std::uint64_t> result(words), row(words);
   for (const View x : xs) {

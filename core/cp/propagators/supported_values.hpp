@@ -1,4 +1,4 @@
-// Values of a variable that have a support, as bits; the others are removed.
+// Set of a variable's values with a support, as bits, for removing all other values.
 #pragma once
 #include <bit>
 #include <span>

@@ -12,7 +12,8 @@ namespace elimina::cp {
 // A binary tree over the tasks in the order of their earliest starts.
 class ThetaTree {
  public:
-  // Stays below every completion even if durations, at most 2^56 in total, are added.
+  // Completion of an empty set. It stays below all other completions even after durations, at most 2^56 in total, are
+  // added.
   static constexpr Value kNever = -(Value{1} << 60);
 
   // Empties both sets.

@@ -39,7 +39,7 @@ class CpuBackend:
 
     @property
     def machine(self) -> Machine:
-        """The host as the planner sees it."""
+        """Description of the host for the planner."""
         return cpu_machine(self.threads)
 
     def memory(self) -> int:

@@ -136,5 +136,5 @@ class CpuSession:
         self._peaks[first : first + len(peaks)] = peaks
 
     def close(self) -> None:
-        """Forget the arena."""
+        """Drop the arena."""
         del self._core, self._arena

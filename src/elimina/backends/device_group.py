@@ -29,7 +29,7 @@ class DeviceGroup:
 
     @property
     def machine(self) -> Machine:
-        """One of the devices as the planner sees it."""
+        """Description of one of the devices for the planner."""
         return self.members[0].machine
 
     @property

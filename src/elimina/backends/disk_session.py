@@ -50,7 +50,7 @@ class DiskSession(TiledSession):
         super().__init__(program, arena, threads, time.perf_counter() - started)
 
     def close(self) -> None:
-        """Give the file and the memory back."""
+        """Release the file and the memory."""
         self._pool.shutdown(cancel_futures=True)
         super().close()
         self._file.close()

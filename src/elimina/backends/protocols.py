@@ -21,7 +21,7 @@ class RunOutput(NamedTuple):
     """Output of a run.
 
     Attributes:
-        zone: Elements of the arena within ``Program.zone``, which has all outputs; of the program's dtype.
+        zone: Elements of the arena within ``Program.zone``, which contains all outputs; of the program's dtype.
         peaks: float64 of shape (steps, 2): the largest and the smallest positive value of each step's output, before
             scaling, or bounds of them; zeros unless the semiring is scaled (``sum-product``).
         assignment: int32, a value for each variable that a step eliminates (others 0); None unless the program decodes.
@@ -203,7 +203,7 @@ class Backend(Protocol):
 
     @property
     def machine(self) -> Machine:
-        """The device as the planner sees it."""
+        """Description of the device for the planner."""
         ...
 
     @property
@@ -212,7 +212,7 @@ class Backend(Protocol):
         ...
 
     def memory(self) -> int:
-        """Return the bytes available to a program at present."""
+        """Return the bytes that a program can have now."""
         ...
 
     def open(self, program: Program, factors: NDArray[np.generic]) -> Session:
@@ -240,11 +240,11 @@ class ReservingBackend(Backend, Protocol):
 
 @runtime_checkable
 class GpuBackend(Backend, Protocol):
-    """A GPU whose neighbours may be opened, too; its memory is kept between programs.
+    """A GPU of a machine that may have several; its memory is kept between programs.
 
     Attributes:
         number: Number of the GPU.
-        count: Number of GPUs of the machine; to count them opens none.
+        count: Number of GPUs of the machine; counting them opens none.
         keeps_memory: True while successive programs reuse the memory of earlier ones.
     """
 

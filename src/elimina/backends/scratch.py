@@ -16,7 +16,7 @@ from elimina.option_names import option
 class ScratchFile:
     """A file without a name: not even a killed process leaves it behind.
 
-    Its space is reserved at once, so that a full disk is an error before the work and not within it.
+    Its space is reserved at once, so that a full disk is found before the work begins.
 
     Args:
         folder: Folder of the file.

@@ -44,7 +44,7 @@ class TiledSession(ABC):
     Args:
         program: Packed program of a plan with ``stream``.
         arena: All tables, the factors among them.
-        threads: Number of threads for the steps that the host does.
+        threads: Number of threads for the steps that run on the host.
         upload: Seconds that it took to fill the arena.
     """
 
@@ -69,7 +69,7 @@ class TiledSession(ABC):
         self.peaks[first : first + len(peaks)] = peaks
 
     def close(self) -> None:
-        """Forget the arena."""
+        """Drop the arena."""
         del self._host, self.arena
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> RunOutput:
@@ -115,7 +115,7 @@ class TiledSession(ABC):
         """
 
     def host_steps_ran(self) -> None:
-        """Take the new output ranges of steps that ran on the host, if the session needs them."""
+        """Use the new output ranges of steps that ran on the host, if the session needs them."""
         return
 
     def _work(self, number: int) -> int:

@@ -253,7 +253,7 @@ def _domain(variable: Declaration) -> str:
 
 
 def _takes_booleans(base: str, position: int) -> bool:
-    """Return whether FlatZinc has Booleans at a place where the core has numbers of 0 and 1."""
+    """Return whether an argument is Boolean in FlatZinc, where the core has integers of 0 and 1."""
     if "_lin_" in base or base == "bool2int":
         return False
     if base.endswith("_bool_element"):

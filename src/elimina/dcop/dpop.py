@@ -36,7 +36,7 @@ class Effort(NamedTuple):
     """Work so far.
 
     Attributes:
-        operations: Number of tables read, counted for each combination of their variables.
+        operations: Number of table reads: one for each table and combination of values.
         bytes: Memory of the largest step, with all tables held.
         width: Largest number of variables of a table in a message; tables that are only passed on do not count.
         cells: Largest number of cells of a table that counts for ``width``.
@@ -59,7 +59,7 @@ class Efforts(NamedTuple):
 
     Attributes:
         largest_table: Largest number of cells of a table in a message.
-        total_operations: Number of tables read, counted for each combination of their variables.
+        total_operations: Number of table reads: one for each table and combination of values.
         peak_bytes: Memory of the largest step of a variable.
         divided: Number of buckets that are partitioned.
         parts: Number of mini-buckets; a whole bucket counts as one.

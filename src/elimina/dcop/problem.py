@@ -318,7 +318,7 @@ class Value(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes: two numbers for each variable, and their number."""
+        """Bytes: two numbers for each variable, and one for the number of variables."""
         return _values_bytes(len(self.values or ()))
 
 
@@ -350,7 +350,7 @@ class Context(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes: two numbers for each variable, and their number."""
+        """Bytes: two numbers for each variable, and one for the number of variables."""
         return _WORD + 2 * _WORD * len(self.values)
 
 

@@ -84,7 +84,7 @@ struct Peaks {
     range[0] = u64(__double_as_longlong(double(high)));
     range[1] = u64(__double_as_longlong(double(low)));
   }
-  // Bit patterns of positive numbers are in the numbers' order.
+  // Bit patterns of positive numbers have the same order as the numbers, so they are compared as integers.
   __device__ void add_to(u64* range) const {
     if (!(high > 0)) return;
     atomicMax(range, u64(__double_as_longlong(double(high))));

@@ -1,8 +1,9 @@
-// Small steps, many in one launch. Blocks take entries of a list, in an order in which a step comes after all that it reads: each is
-// a step, or a chunk of the output cells of one that has much work. A block loads an entry's record, waits for the step's inputs,
-// and computes the step. Then it continues with the reader of its output, if that reader is small, the only one, and the only reader
-// of its other inputs, too. If such a reader waits for several steps, the block that finishes the last of them continues. While a
-// step is computed, the next one's record is already being fetched. Blocks that hold earlier entries run, so none waits forever.
+// Small steps, many in one launch. Blocks take entries of a list. An entry is a step or, if the step has much work, a
+// chunk of its output cells; steps come after those that they read. A block loads an entry's record, waits for the
+// step's inputs, and computes the step. Then it continues with the step that reads the output, if this reader is small
+// and no other step reads any of its inputs. If such a reader waits for several steps, the block that finishes the last
+// of them continues. While a step is computed, the next step's record is already being fetched. An entry waits only for
+// earlier entries, whose blocks are running, so no block waits forever.
 #include "matching.cuh"
 #include "rows.cuh"
 

@@ -18,7 +18,7 @@ struct Share {
         first_word(group < groups ? int(threadIdx.x) - group * words : words) {}
 };
 
-// A word's cells as slots, one after another.
+// Writes the cells of a word to slots, one after another.
 template <class P, class Word, class Slot, int kLanes>
 __device__ __forceinline__ void store_slots(Slot* slot, const typename P::Lane (&lanes)[kLanes]) {
   if constexpr (same<Slot, typename P::Cell>) {

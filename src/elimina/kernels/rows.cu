@@ -23,7 +23,7 @@ __global__ void __launch_bounds__(kThreads) rows_move(const Key<A>* keys, i64 ro
   if (i < rows) to[i] = move_key<A, B>(keys[i], segments, count);
 }
 
-// *flag becomes 1 if a key is less than the one before it.
+// Sets *flag to 1 if a key is less than the one before it.
 template <int W>
 __global__ void __launch_bounds__(kThreads) rows_unsorted(const Key<W>* keys, i64 rows, i32* flag) {
   const i64 i = thread_number() + 1;
@@ -40,14 +40,14 @@ __global__ void __launch_bounds__(kThreads)
   to_values[i] = values[from];
 }
 
-// 1 for the first row of each run.
+// Marks the first row of each run by 1, the others by 0.
 template <int W>
 __global__ void __launch_bounds__(kThreads) rows_heads(const Key<W>* keys, i64 rows, u64 low, i64* heads) {
   const i64 i = thread_number();
   if (i < rows) heads[i] = i == 0 || !agree(keys[i], keys[i - 1], all_but<W>(low));
 }
 
-// Start of each run, and the end of the last one; `runs`: running sums of the heads.
+// Writes the start of each run, and the end of the last one. `runs`: running sums of the marks.
 __global__ void __launch_bounds__(kThreads) rows_starts(const i64* runs, i64 rows, i64* starts) {
   const i64 i = thread_number();
   if (i >= rows) return;
@@ -79,7 +79,8 @@ __device__ i64 find_run(const Runs<W>& runs, i64 at, i64 end, const Key<W>& key,
   return at;
 }
 
-// First right run of each left run's group (unset if there is none), and the number of right runs in the group.
+// Finds the first right run in each left run's group (unset if there is none), and the number of right runs in the
+// group.
 template <int W>
 __global__ void __launch_bounds__(kThreads)
     rows_match(const Key<W>* left, const i64* left_starts, const i64* left_last, i64 left_rows, const Key<W>* right,
@@ -227,7 +228,7 @@ __global__ void __launch_bounds__(kThreads)
   to_values[run] = ring.finish(marginal.sum);
 }
 
-// Keeps the rows at which the running sum of marks grows.
+// Keeps the marked rows, at which the running sum of the marks grows.
 template <class V, int W>
 __global__ void __launch_bounds__(kThreads)
     rows_keep(const Key<W>* keys, const V* values, const i64* sums, i64 rows, Key<W>* to_keys, V* to_values) {

@@ -129,7 +129,7 @@ def is_missing(value: Any) -> bool:
 
 
 def readings_of(states: Iterable[State]) -> dict[tuple[type, float], list[int]]:
-    """Return states' indices by the values that readers of tables may turn them into: (type, value) -> indices."""
+    """Return the indices of states by the values that readers of tables may make of them: (type, value) -> indices."""
     indices: dict[tuple[type, float], list[int]] = {}
     for x, state in enumerate(states):
         for reading in _readings(state):

@@ -261,7 +261,7 @@ def _in_one_row(record: StepTables, lengths: Sequence[int], stays: bool) -> bool
 
 
 def _orders(cut: tuple[int, ...], front: int) -> Iterator[tuple[int, ...]]:
-    """Yield orders of the loops over tiles: that of the cuts, and the same with the axis cut first as the fastest."""
+    """Yield orders of the loops over tiles: that of the cuts, and the one with its first axis moved to the end."""
     yield cut
     if len(cut) > 1 and cut[0] == front:
         yield (*cut[1:], cut[0])

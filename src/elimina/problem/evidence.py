@@ -114,7 +114,7 @@ def _shares(weight: Array) -> Iterator[Array]:
     mantissa, exponent = math.frexp(high)
     remaining = np.where(weight > 0, exponents - exponent, 0)
     quotients = mantissas / mantissa
-    # Quotients are below 2, and those above 1 have a negative exponent, so no product is above 1.
+    # A quotient is below 2; if it is above 1, its exponent is negative, so each yielded number is at most 1.
     step = np.maximum(remaining, _MIN_EXPONENT)
     yield np.ldexp(quotients, step)
     while (remaining := remaining - step).any():

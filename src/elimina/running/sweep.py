@@ -340,7 +340,7 @@ class _DeviceSlices:
         yield session.run(self._steps_from(first) if first else None, report)
 
     def _move(self, number: int, session: Session | None) -> int:
-        """Fix a slice's values; return the lowest level of steps to run again (if no value changes, one too high)."""
+        """Fix a slice's values; return the lowest level of steps to run again (no step has it if no value changes)."""
         started = time.perf_counter()
         values = _digits(number, self._sizes)
         changed = [i for i, pair in enumerate(zip(values, self._values, strict=True)) if pair[0] != pair[1]]

@@ -32,7 +32,7 @@ class CellRows(NamedTuple):
 
 
 def cell_rows(sizes: Sequence[int], strides: Sequence[int]) -> CellRows | None:
-    """Return a table as rows, the longest that its strides (in cells) allow; None if the rows' distances differ."""
+    """Return the longest rows that a table's strides (in cells) allow; None if the distances between rows differ."""
     columns, axis = 1, len(sizes)
     while axis > 0 and (strides[axis - 1] == columns or sizes[axis - 1] == 1):
         axis -= 1

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from elimina.backends.cuda.memory import DeviceMemory
 
 WORKSPACE_BYTES = 32 << 20
-"""Bytes of the library's workspace; allocated once, so that graphs can record the library's calls."""
+"""Bytes of the library's workspace, which is allocated once, so that graphs can record the library's calls."""
 _NORMAL, _TRANSPOSED = 0, 1
 _SCALARS_ON_DEVICE = 1
 _FUNCTIONS = {"float32": "cublasSgemm", "float64": "cublasDgemm"}

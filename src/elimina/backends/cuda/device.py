@@ -110,11 +110,11 @@ class CudaDevice:
 
     @property
     def machine(self) -> Machine:
-        """The GPU as the planner sees it."""
+        """Description of the GPU for the planner."""
         return cuda_machine(is_open=True)
 
     def memory(self) -> int:
-        """Return the bytes for a program at present: free and idle memory, minus a reserve."""
+        """Return the bytes that a program can have now: free and idle memory, minus a reserve."""
         with idle_memory.return_locks[self.number], self.failing(0), self._device:
             free, _ = self.cupy.cuda.runtime.memGetInfo()
             idle = self.device_memory.idle_bytes()
@@ -288,7 +288,7 @@ class CudaDevice:
 
     @contextmanager
     def at_work(self, size: int) -> Iterator[None]:
-        """Use the device and its stream; failures of a program of this size become errors with advice."""
+        """Use the device and its stream; turn failures of a program of ``size`` bytes into errors with advice."""
         with self.failing(size), self._device, self.stream:
             yield
 

@@ -29,7 +29,7 @@ WAIT_CYCLES = 60.0
 LOAD_CYCLES = 4.0
 """Cycles of a warp for loading one cell of a face in each thread."""
 SECTOR_BYTES = 32
-"""Unneeded bytes that are read for each run of cells."""
+"""Bytes that are read without need for each run of adjacent cells."""
 CACHE_BYTES_PER_CYCLE = 30.0
 """Bytes that a multiprocessor reads from the cache in a cycle."""
 HINDRANCE_SHARE = 0.3
@@ -141,7 +141,7 @@ def faces_cost(shape: FacesShape, cut: FacesCut, multiprocessors: int, itemsize:
 
 
 def faces_cut(shape: FacesShape, semiring: str, dtype: np.dtype[np.generic], multiprocessors: int) -> FacesCut | None:
-    """Return the cut with the least estimated time; None if streaming takes less, the step is small, or no cut fits."""
+    """Return the cut with the least estimated time; None if the step is small, no cut fits, or streaming is faster."""
     if shape.sharing < MIN_SHARING or shape.domain < MIN_SHARING:
         return None
     costs = [

@@ -20,7 +20,7 @@ THREAD_WORK = 8
 THREADS, WARP_THREADS = kernels.THREADS, 32
 LINK_WORDS = 10
 AWAITED = -2
-"""Link of a step that entries of its launch wait for."""
+"""Number of the next step in a link if there is none, but entries of the launch wait for the step (``kAwaited``)."""
 CHUNK_BITS = 20
 
 
@@ -29,7 +29,7 @@ class ForestLaunch(NamedTuple):
 
     Attributes:
         first: Number of its first entry.
-        slots: Its entries.
+        slots: Number of its entries.
         counter: Number of the counter of entries that blocks have taken.
         tree: True if each step has at most one chunk and one reader, so that no entry has to wait.
         levels: True if some of its steps are moment-matching steps.
@@ -94,7 +94,7 @@ def forest_lists(
     begins: NDArray[np.float64],
     links_at: int,
 ) -> ForestLists:
-    """Return the lists of small steps; ``links_at``: where in the words the links and then ``waits`` will be."""
+    """Return the lists of small steps. ``links_at``: Start in the words for the links, which ``waits`` will follow."""
     count = len(small)
     chunks, chunk_cells = chunks_of(steps)
     pairs = np.stack([steps.readers, steps.sources], axis=1)[steps.sources >= 0]

@@ -208,7 +208,7 @@ class _Stage:
 
 
 def _closely(box: Copy, run: int) -> Iterator[tuple[tuple[int, int, int], int]]:
-    """Yield the rows of a box, each with the stride that it has in a copy without gaps."""
+    """Yield the rows of a box, each with its stride in a copy without gaps."""
     for row in box.rows:
         yield row, run
         run *= row[0]

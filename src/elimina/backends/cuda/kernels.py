@@ -37,8 +37,8 @@ class TileKernel(NamedTuple):
 
     Attributes:
         name: The template's name expression.
-        rows: Mid cells that a thread owns at a time.
-        cells: Lo cells that a thread owns.
+        rows: Middle cells that a thread owns at a time.
+        cells: Fast cells that a thread owns.
         lane_bytes: Bytes of a register that holds cells.
         streamed: Number of streamed tables; -1 for any number.
         dense: True if fast cells are read in 16-byte words.
@@ -81,8 +81,8 @@ class ProductKernel(NamedTuple):
 
     Attributes:
         name: The template's name expression.
-        rows: Mid cells that a thread owns.
-        cells: Lo cells that a thread owns.
+        rows: Middle cells that a thread owns.
+        cells: Fast cells that a thread owns.
         lane_bytes: Bytes of a register that holds cells.
         word: Bytes of the words that tables are read in; 0: cell by cell.
         vectors: Number of 16-byte vectors that the fast cells fill.
@@ -147,7 +147,7 @@ def policy_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
 
 
 def product_forms(semiring: str, dtype: np.dtype[np.generic]) -> tuple[ProductForm, ...]:
-    """Return the forms of the product kernel for a kind of cells, the largest first."""
+    """Return the forms of the product kernel for a semiring and a dtype, the largest first."""
     if SEMIRINGS[semiring].is_weighted:
         return (ProductForm(4, 1, 4),)
     # Some forms are for domains of 100 values, which do not divide well into powers of two.
@@ -173,7 +173,7 @@ def product_kernel(semiring: str, dtype: np.dtype[np.generic], word: int, whole:
 
 @functools.cache
 def faces_kernels(semiring: str, dtype: np.dtype[np.generic]) -> tuple[FacesKernel, ...]:
-    """Return the instantiations of the faces kernel for a kind of cells."""
+    """Return the instantiations of the faces kernel for a semiring and a dtype."""
     return tuple(faces_kernel(semiring, dtype, *form) for form in FACES[dtype.itemsize])
 
 
@@ -207,8 +207,8 @@ def tile_kernel(
     """Return the instantiation for a number of streamed tables (more than two: -1) and a way of reading.
 
     ``aligned``: dense rows start at 16-byte addresses. ``whole``: all values of the eliminated variable are in shared
-    memory at once. ``units``: units of dense rows that a thread loads ahead. ``outers``: largest number
-    of outer cells with common streamed values; more than one needs aligned rows.
+    memory at once. ``units``: units of dense rows that a thread loads ahead. ``outers``: largest number of slow cells
+    of a block; they have the same streamed values, and more than one needs aligned rows.
     """
     pairs = dtype == np.int16 and dense
     policy = policy_type(semiring, dtype)
@@ -239,7 +239,7 @@ def forest_kernel(semiring: str, dtype: np.dtype[np.generic], tree: bool, levels
 
 
 def matching_kernel(semiring: str, dtype: np.dtype[np.generic], tables: int, words: bool) -> MatchingKernel:
-    """Return the kernel for a large moment-matching step (``matching.cu``); ``words``: rows are read in 16 bytes."""
+    """Return the kernel for a large moment-matching step; ``words``: True if rows are read in words of 16 bytes."""
     lanes = 16 // dtype.itemsize if words else 1
     return MatchingKernel(f"elimina::matching<{semiring_type(semiring, dtype)}, {tables}, {lanes}>", lanes)
 

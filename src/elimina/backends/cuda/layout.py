@@ -35,7 +35,7 @@ class DeviceLayout(NamedTuple):
 
     Attributes:
         launches: Launches in the order of their execution.
-        larges: Number of the large step of each launch, without the launches of small steps.
+        larges: Number of the step of each launch of a large step.
         decode_at: Start of the decoding order in the words.
         decode_steps: Number of steps to decode.
         decode_shared: Bytes of shared memory for decoding.
@@ -44,13 +44,13 @@ class DeviceLayout(NamedTuple):
         sequence_at: Start in the words of the numbers of the steps that run.
         sequence: Number of these steps.
         words: Words that the kernels read.
-        state: Counters as they are before a run, as bytes: the stop flag; one for each launch of small steps; for each
-            step, the number of steps that it waits for; and for each step, the number of its unfinished chunks.
+        state: Bytes of the counters before a run: the stop flag; one for each launch of small steps; for each step, the
+            number of steps that it waits for; and for each step, the number of its unfinished chunks.
         pending_at: Byte offset of the counters of steps.
         assignment_at, peaks_at, arena_at: Byte offsets in the buffer.
         size: Bytes of the buffer.
         work: Rows of all steps that run.
-        recordings: Sessions' recordings of the launches, by the addresses that these are given.
+        recordings: Recordings of the launches by sessions, by the addresses that the launches use.
         copies: Copies of words and state that stay on devices, by the device's number; None if none stay.
     """
 

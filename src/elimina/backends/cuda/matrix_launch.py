@@ -60,7 +60,7 @@ class MatrixLaunch(NamedTuple):
         offsets: Cells to add to the three matrices' offsets, for each call.
         sources: Steps that wrote lhs and rhs; -1 for a factor.
         scalar: Position of the product of the messages' scales in the array of scalars.
-        words: Cells of the words that the output is read in.
+        words: Number of cells of a word in which the output is read.
         work: Combinations of the step.
     """
 

@@ -43,12 +43,12 @@ class MatrixQueue:
         unseen = np.tile([0.0, np.inf], 2 * len(matrices)).view(np.uint8)
         self._span = len(unseen)
         self.pieces = [unseen, unseen, scalars.view(np.uint8)]
-        """Initial contents of the memory that ``set_address`` gives."""
+        """Initial contents of the memory at the address of ``set_address``."""
         self.size = sum(map(len, self.pieces)) + 64
         self.are_ranges_known = False
 
     def set_address(self, at: int) -> None:
-        """Give the address, a multiple of 8, of ``size`` bytes on the device for ``pieces``."""
+        """Set the address, a multiple of 8, of ``size`` bytes on the device that hold ``pieces``."""
         self._ranges_at, self._unseen_at, self._scalars_at = at, at + self._span, at + 2 * self._span
 
     def find_ranges(self, arena: int) -> None:

@@ -37,7 +37,7 @@ class Block:
         self.size, self.address = size, int(self._memory.ptr)
 
     def use(self, stream: Any) -> None:
-        """Make the block available to later work of a stream, after all its earlier users."""
+        """Let later work of a stream use the block, after all work that has used it before."""
         if self._stream is not None and stream.ptr != self._stream.ptr:
             stream.wait_event(self._freed)
         self._stream = stream
@@ -103,12 +103,12 @@ class DeviceMemory:
         """Return a pointer to memory of a temporary array: an allocator for CuPy.
 
         Raises:
-            MemoryError: The GPU lacks the memory, although all that is idle has been given back.
+            MemoryError: The GPU lacks the memory, even after idle memory was returned.
         """
         return self._after_release(self._arrays.malloc, size)
 
     def idle_bytes(self) -> int:
-        """Return the idle bytes, which `release` gives back."""
+        """Return the idle bytes, which ``release`` returns to the driver."""
         return sum(block.size for block in list(self._idle)) + int(self._arrays.free_bytes())
 
     def used_bytes(self) -> int:

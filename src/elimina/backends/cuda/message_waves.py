@@ -18,7 +18,7 @@ BLOCKS_PER_MULTIPROCESSOR = 16
 """Largest number of blocks of a launch: each thread then takes several variables or factors."""
 
 ROOM_BYTES, MIN_THREADS = 48 << 10, 16
-"""Bytes of shared memory of a block, for its threads' factors; and the fewest threads of a block that is cut to fit."""
+"""Bytes of shared memory for the factors of a block's threads, and least number of threads of a block cut to fit."""
 
 Floats = NDArray[np.float64]
 
@@ -70,7 +70,7 @@ class MessageWaves:
 
     Args:
         device: The GPU.
-        cupy: CuPy, as the device lends it.
+        cupy: CuPy, as ``arrays()`` of the device yields it.
         sizes: Number of states of each variable.
         biases: Logarithms of the variables' own factors, those of one variable after another.
         classes: Factors of two variables or more.

@@ -85,7 +85,8 @@ class PeerSession(CudaSession):
             for peer, source, target in boxes:
                 self._backend.reach(peer._backend)
                 word, sizes, source_strides, target_strides = copy_words(source, target, item)
-                # CuPy takes the other GPU's memory for this one's, so the copy is a kernel of this GPU.
+                # The view names this GPU as the device of the other one's memory, so that CuPy copies by a kernel of
+                # this GPU.
                 cells = peer.view(WORD_TYPES[word], item * source.offset, sizes, source_strides, number)
                 with self._local if peer is self else self._stream:
                     self.view(WORD_TYPES[word], item * target.offset, sizes, target_strides, number)[...] = cells

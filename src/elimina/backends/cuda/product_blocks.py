@@ -88,7 +88,7 @@ class ProductStepShape(NamedTuple):
 def product_side(
     tables: list[list[int]], first: int, sizes: list[int], axes: range, outer: int, itemsize: int
 ) -> ProductSide:
-    """Return the way in which the tables of one side may be read.
+    """Return how the tables of one side may be read.
 
     Args:
         tables: Offset, domain stride, source and strides of each table.

@@ -101,7 +101,7 @@ def is_dense(strides: list[int], out_strides: list[int], sizes: list[int], lo: i
 
 
 def lengthen(record: list[int]) -> None:
-    """Turn the last middle axes into fast ones if only then streamed rows start at 16-byte addresses; for 2-byte cells.
+    """Turn the last middle axes into fast ones if streamed rows of 2-byte cells start at 16-byte addresses only then.
 
     Lhs tables that have such axes become rhs tables, so sums must not depend on the order of their terms.
     """

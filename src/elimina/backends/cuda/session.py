@@ -55,7 +55,7 @@ SLEEP_SHARE = 1 / 512
 """Duration of a sleep, as a share of the time waited so far; on average, half of a sleep is lost."""
 
 _running: set[int] = set()
-"""Sessions of this process that run at present."""
+"""Sessions of this process that are running."""
 
 
 class ResidentSteps:
@@ -86,7 +86,7 @@ class CudaSession:
         self._marks: list[tuple[Any, float]] = []
         self._loads: dict[int, NDArray[np.uint8]] = {}
         self._staged: list[Any] = []
-        """Pinned memory, in use until it is copied."""
+        """Pinned memory whose copy to the device is pending."""
         layout = backend.lay_out(program)
         if not layout.recordings:
             backend.compile(_kernels_of(program, layout))

@@ -25,15 +25,15 @@ from elimina.planning.record import (
 )
 
 MIN_LO_CELLS = 64
-"""Least number of lo cells in a row; steps with shorter rows are not split again."""
+"""Least number of fast cells in a row; the split of steps with shorter rows stays."""
 MAX_TABLES = 6
 """Largest number of tables with fast axes, any of which may be streamed."""
 MAX_RHS_BYTES = 64 << 10
 """Largest shared memory of the rhs with rows of `MIN_LO_CELLS` cells."""
 MAX_MID_CELLS = 256
-"""Largest number of mid cells over which the start of a block is spread, in the estimate."""
+"""Largest number of middle cells among which the estimate divides the cost of starting a block."""
 BUILD_COST = 2.0
-"""Cost of a vector of an rhs table, in streamed vectors: nothing else is read meanwhile."""
+"""Cost of reading a vector of an rhs table, in streamed vectors; nothing is read at the same time."""
 BLOCK_START_COST = 80.0
 """Cost of starting a block, in streamed vectors."""
 MAX_COST_SHARE = 0.8
@@ -49,12 +49,12 @@ class _AxisSplit(NamedTuple):
 
 
 def outers_of(sharing: int) -> int:
-    """Return how many of the outer cells with common streamed values a block takes: about as many in all blocks."""
+    """Return the number of slow cells with the same streamed values that a block takes, about equal in all blocks."""
     return -(-sharing // -(-sharing // MAX_OUTERS))
 
 
 def share(record: list[int], itemsize: int) -> int:
-    """Split a step's axes and tables again if that saves much reading.
+    """Change the split of axes and tables so that slow cells share streamed values, if that saves much reading.
 
     Returns:
         Number of successive slow cells with the same streamed values; 1 if the split stays.

@@ -49,7 +49,7 @@ class SplitSum(NamedTuple):
 
 
 def split_sum(record: list[int], scratch: int, multiprocessors: int) -> SplitSum | None:
-    """Divide the values of a step's eliminated variable into parts, which a GPU sums up beside each other.
+    """Divide the values of a step's eliminated variable into parts, which a GPU sums up in parallel.
 
     A thread computes whole cells, one value after another, so a step of few cells leaves most of a GPU idle.
 
@@ -59,7 +59,7 @@ def split_sum(record: list[int], scratch: int, multiprocessors: int) -> SplitSum
         multiprocessors: The device's number of multiprocessors.
 
     Returns:
-        The records; None if the step has cells enough or too few values.
+        The records; None if the step has enough cells or too few values.
     """
     domain, cells = record[DOMAIN], record[OUTER_CELLS] * record[MID_CELLS] * record[LO_CELLS]
     parts = min(multiprocessors * BUSY_CELLS // cells, math.isqrt(domain))

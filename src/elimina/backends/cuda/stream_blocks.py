@@ -36,9 +36,10 @@ MIN_ROW_BYTES = 256
 
 
 class StreamStepShape(NamedTuple):
-    """A step, by numbers: of the eliminated variable's values, of cells, of the record's words, and of tables.
+    """Sizes of a step: values of the eliminated variable, cells of each group of axes, words of the record, and tables.
 
-    The numbers of tables are those of all, of lhs, of rhs and of streamed ones. ``itemsize``: bytes of a cell.
+    ``tables``, ``tables_a``, ``tables_b`` and ``streamed`` are the numbers of all, lhs, rhs and streamed tables.
+    ``itemsize``: bytes of a cell.
     """
 
     domain: int
@@ -52,11 +53,11 @@ class StreamStepShape(NamedTuple):
     streamed: int
     itemsize: int
     sharing: int  # successive slow cells with the same streamed values
-    outers: int  # number of these cells that a block takes
+    outers: int  # number of such cells that a block takes
 
 
 class StreamCut(NamedTuple):
-    """Fast cells, threads beside each other, middle cells and values of the eliminated variable of a block."""
+    """Sizes of a block: fast cells, threads along them, middle cells, and values of the eliminated variable."""
 
     chunk: int
     columns: int
@@ -114,7 +115,7 @@ def _outers(shape: StreamStepShape, kernel: TileKernel) -> int:
 
 
 def _room(shape: StreamStepShape, kernel: TileKernel, rows: int) -> int:
-    """Return the shared memory, in bytes, that a block has for lhs and rhs if as many blocks as wanted are to fit."""
+    """Return the bytes of shared memory for lhs and rhs of a block if ``kernel.blocks`` are to fit a multiprocessor."""
     words = shape.words + shape.tables + _outers(shape, kernel) * (shape.tables + 1) + 5 + (shape.streamed + 1) * rows
     return SHARED_BYTES // kernel.blocks - RESERVED_SHARED_BYTES - kernel.ring - 8 * words - 64
 
@@ -138,8 +139,9 @@ def cover(
 def _split(
     shape: StreamStepShape, kernel: TileKernel, cut: StreamCut, block_rows: int, concurrent_blocks: int
 ) -> tuple[int, int]:
-    """Split the middle cells so that blocks fill waves and repay building their rhs; return parts, cells of a part."""
-    # Costs are in rows of the product for each fast cell: 2 for a byte of a streamed row, at least 8 if unaligned.
+    """Return the number of parts of the middle cells, and the cells of a part, of least estimated time."""
+    # Costs are in rows of the product for each fast cell: 2 for a byte of a streamed row, and at least 8 for an
+    # unaligned row.
     row = max(2.0 * shape.itemsize, 0.0 if kernel.aligned else 8.0)
     setup = 2 * BUILD_CELL_COST * shape.tables_b * _outers(shape, kernel) + BLOCK_START_COST / max(1, shape.domain)
     setup *= STREAM_SETUP_FACTOR * (1 if kernel.ring else 2)

@@ -81,7 +81,7 @@ class StreamSession(TiledSession):
             self._copy_peaks(self._base, self.peaks.ctypes.data)
 
     def _copy_peaks(self, to: int, source: int) -> None:
-        # Copied in a queue, because the queues do not wait for work outside of them.
+        # The copy goes through a queue, because queued work does not wait for work outside the queues.
         runtime, queue = self._cuda.runtime, self._queues[UP]
         runtime.memcpyAsync(to, source, self.peaks.nbytes, runtime.memcpyDefault, queue.ptr)
         queue.synchronize()

@@ -158,7 +158,7 @@ def _check(program: Program, steps: StepArrays) -> None:
 
 
 def _place_compact(words: NDArray[np.int64], program: Program, steps: StepArrays, compact: NDArray[np.bool_]) -> int:
-    """Give each compact output a place from the buffer's start on; return the bytes of all of them."""
+    """Place the compact outputs from the buffer's start on; return the bytes of all of them."""
     item = program.dtype.itemsize
     per_word = max(1, 16 // item)
     sizes = np.where(compact, -(-steps.spans // per_word) * per_word, 0)

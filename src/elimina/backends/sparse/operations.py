@@ -75,7 +75,7 @@ class SparseTables:
         self.device, self.dtype = device, device.dtype
 
     def from_dense(self, scope: Sequence[int], cells: Any) -> SparseTable:
-        """Return the allowed tuples of a device's dense array with an axis for each variable, the last one lowest."""
+        """Return the allowed tuples of a device's dense array; its last axis becomes the least significant variable."""
         layout = KeyLayout.of(scope, cells.shape)
         axes = _axes(layout, [math.prod(cells.shape[axis + 1 :]) for axis in range(cells.ndim)])
         sizes = np.array(cells.shape, dtype=np.int64)
@@ -100,7 +100,7 @@ class SparseTables:
         return self._sorted(layout, device.upload(keys), device.upload(np.ascontiguousarray(values, dtype=self.dtype)))
 
     def to_dense(self, rows: SparseTable, scope: Sequence[int]) -> Any:
-        """Return a dense array of the device, an axis for each variable, the semiring's zero where no tuple is."""
+        """Return a dense array of the device with an axis for each variable; cells without a tuple are the zero."""
         sizes = [rows.layout.size(v) for v in scope]
         strides = [math.prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
         return self.device.to_dense(rows, rows.layout.terms(scope, strides), math.prod(sizes)).reshape(sizes)
@@ -294,10 +294,10 @@ class SparseTables:
 
 
 def _is_scattered(lhs: SparseTable, rhs: SparseTable, variable: int) -> bool:
-    """Return whether to match a shared variable's values like those of the others, not to pair runs over it.
+    """Return whether to match a shared variable like the other shared ones, instead of pairing runs over its values.
 
-    The costs are those expected of independent tables: a matched joint tuple is made and sorted; paired runs are read
-    to their ends.
+    The costs are those expected for independent tables: each joint tuple of a match is made and sorted, and paired runs
+    are read to their ends.
     """
     shared = [v for v in lhs.layout.scope if v in rhs.layout.scope]
     joint = math.log(max(1, len(lhs.values))) + math.log(max(1, len(rhs.values)))

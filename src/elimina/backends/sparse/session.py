@@ -34,7 +34,7 @@ _WORKING_COPIES = 3
 """Copies of a table while it is made: inputs are sorted, and the output grows."""
 
 _MAX_LOOKUP_CELLS = 1 << 22
-"""Cells of the largest dense table that tuples are looked up in, rather than joined with its tuples."""
+"""Cells of the largest dense table in which tuples are looked up; larger ones become tuples and are joined."""
 
 
 class DenseTable(NamedTuple):
@@ -140,7 +140,7 @@ class SparseSession:
         return self._dense_factor(self._sparse.factors[number]).view
 
     def close(self) -> None:
-        """Forget all tables."""
+        """Drop all tables."""
         self._messages.clear()
         self._taken = 0
 
@@ -185,7 +185,7 @@ class SparseSession:
         """Join the inputs of the step, and eliminate its variable."""
         step = self._sparse.steps[number]
         read = [self._read(operand) for operand in step.operands]
-        # It is unknown how many tuples pass the bounds, so with bounds the step stays sparse.
+        # The number of tuples that pass bounds cannot be predicted, so a step with bounds stays sparse.
         may_be_dense = self._bounds is None and not self._listed_cells(step)
         if may_be_dense and self._is_smaller_dense(step, self._expected(step, read)):
             count_path("rows-turned-dense")
@@ -331,7 +331,7 @@ class SparseSession:
         return DenseTable(cells, factor.scope, factor.sizes, factor.strides)
 
     def _listed_cells(self, step: Step) -> int:
-        """Return the cells that the listed factors of a step would have, were they written out."""
+        """Return the number of cells of a step's listed factors, written out as dense tables."""
         factors = (self._sparse.factors[operand.factor] for operand in step.operands if operand.source < 0)
         return sum(cells_span(factor) for factor in factors if factor.tuples is not None)
 
@@ -340,7 +340,7 @@ class SparseSession:
         table, step = self._messages[number], self._sparse.steps[number]
         if isinstance(table, DenseTable):
             return table.cells
-        # Tuples lack the axes that no table of the step has: their cells are the same along these.
+        # Tuples have no axis for variables that none of the step's tables has: all cells along such an axis are equal.
         has = [v in table.layout.scope for v in step.axes]
         axes = [(v, stride) for v, stride, is_there in zip(step.axes, step.out_strides, has, strict=True) if is_there]
         terms = table.layout.terms([v for v, _ in axes], [stride for _, stride in axes])
@@ -395,7 +395,7 @@ class SparseSession:
         first, last = self._program.zone
         zone = np.zeros(last - first, dtype=self._program.dtype)
         for number, offset, span in self._program.outputs.tolist():
-            # A run of some steps need not make all parts of the answer.
+            # A run of only some steps may not make all outputs.
             if number not in self._messages:
                 continue
             cells = self._cells(number)

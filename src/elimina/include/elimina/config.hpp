@@ -1,4 +1,4 @@
-// All that depends on the compiler of these headers: a host compiler, nvcc, NVRTC or HIP.
+// Definitions that depend on the compiler of these headers: a host compiler, nvcc, NVRTC or HIP.
 #pragma once
 
 #if defined(__HIP__)
@@ -13,7 +13,8 @@ using i32 = int;
 using i64 = long long;
 using u32 = unsigned int;
 using u64 = unsigned long long;
-// The parts of the standard library in use; including all of it would more than double the time of a run-time compilation.
+// The parts of the standard library in use. Including the library's headers would more than double the time of a
+// run-time compilation.
 namespace std {
 template <class T>
 struct numeric_limits {

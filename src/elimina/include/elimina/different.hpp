@@ -1,11 +1,13 @@
-// AllDifferent's second step, strongly connected components of the residual graph, for a team of threads: the values that a subset
-// loses, and how it divides. The same code serves kernels (a team is one block or several) and the host.
+// The second step of AllDifferent, by a team of threads: finds the strongly connected components of the residual graph
+// of a subset of variables, and with them the values to be removed. The same code serves kernels (a team is one block
+// or several) and the host.
 //
-// Nodes are variables; a matched value is its variable's node. Variables that lead to free values are the core. The other nodes are
-// divided by pivots, one for each colour at a time, into four sets: nodes that lead to the pivot, nodes it leads to, both (a
-// component), and neither.
-// Edges between colours are removed from the rows, so that one mask of values serves all colours (Fleischer, Hendrickson and Pinar,
-// 'On identifying strongly connected components in parallel', 2000; trimming: McLendon et al., 2005).
+// The nodes are the variables; a matched value belongs to its variable's node. Variables that lead to free values are
+// the core. The other nodes begin as one set, and sets (colours) are divided in rounds. In each round, the pivot of a
+// set divides it into four: nodes that lead to the pivot and from it (a component), only to it, only from it, and
+// neither. Edges between colours are removed from the rows, so that one mask of values serves all colours (Fleischer,
+// Hendrickson and Pinar, 'On identifying strongly connected components in parallel', 2000; trimming: McLendon et al.,
+// 2005).
 #pragma once
 #include "config.hpp"
 
@@ -26,9 +28,9 @@ struct Bounds {
 struct Subset {
   u32 members, count, words;
   i32 list;
-  u32 free, has_free;      // where the mask of values without a member begins; 1 if there is such a value
-  u64 board, rows;         // where its state and its rows begin in the scratch memory, in words of 64 bits
-  u32 first_loss, losses;  // room for the losses
+  u32 free, has_free;      // start of the mask of values without a member; 1 if there is such a value
+  u64 board, rows;         // starts of its state and of its rows in the scratch memory, in words of 64 bits
+  u32 first_loss, losses;  // first entry for the subset's losses, and number of entries
   u32 first_label;
 };
 
@@ -61,7 +63,7 @@ struct MatchChange {
   i32 value;
 };
 
-// Arguments of a call. A device reads what the host has written once, and copies it.
+// Arguments of a call. A device reads the host's arrays only once, to copy them to its own memory.
 struct Call {
   u64* rows;
   Bounds* bounds;
@@ -90,14 +92,14 @@ struct Call {
 
 constexpr i32 kCounters = 16;
 
-// Words of 64 bits of a subset's state besides its rows: four masks and a pivot; and, of 32 bits each, counters, a list
-// of words, and ten numbers for each member.
+// Returns the size of a subset's state, its rows not counted, in words of 64 bits. The state has four masks, a pivot,
+// and the following numbers of 32 bits: counters, a list of words, and ten numbers for each member.
 inline ELIMINA_HD u64 board_words(u64 count, u64 words) {
   return 4 * words + 1 + (kCounters + words + 10 * count + 1) / 2;
 }
 
-// Writes changes to the device's copies; the threads of all blocks share the work. Reading the host's memory is slow:
-// so different threads read the different kinds of changes, and wait for them at the same time.
+// Writes changes to the device's copies; the threads of all blocks share the work. Reading the host's memory is slow,
+// so different threads read the different kinds of changes at the same time.
 class Update {
  public:
   ELIMINA_HD Update(const Call& call, u64 thread, u64 threads) : call_(call), thread_(thread), threads_(threads) {}
@@ -287,7 +289,7 @@ class Division {
     return i32(team_.load(counters_ + kRemaining));
   }
 
-  // Takes the values of other components from the core, or from all variables that are not fixed.
+  // Removes the values of other components from the core, or from all variables that are not fixed.
   ELIMINA_HD void take_lost(bool has_core) {
     const u64 lost = team_.load(counters_ + kLostWords);
     for (u64 i = u64(team_.thread()); i < lost * u64(count_); i += u64(team_.threads())) {
@@ -405,8 +407,8 @@ class Division {
     if (word & ~team_.load(forward_ + w)) team_.unite(forward_ + w, word);
   }
 
-  // Finishes the components. Each other node keeps the values of its own set in its row; it continues in a colour if
-  // such values remain.
+  // Finishes the complete components. Any other node keeps only values of its own set in its row, and its set is
+  // divided further if such values remain.
   ELIMINA_HD void classify(const i32* list, i32 alive, i32 first_pivot, i32 turn) {
     for (i32 i = team_.group(); i < alive; i += team_.groups()) {
       const i32 j = list ? team_.load(list + i) : i, k = remaining(j), value = match(k);

@@ -5,12 +5,12 @@
 
 namespace elimina {
 
-// Least values of the eliminated variable, rows and columns for which a tile of the output repays packing both tables; least
-// combinations of a product.
+// Least sizes for which packing both tables saves time: values of the eliminated variable (`kProductDepth`), rows and
+// columns (`kProductSide`), and combinations (`kProductWork`).
 constexpr i64 kProductDepth = 4, kProductSide = 8, kProductWork = 1 << 16;
 
-// True if the sizes are large enough, and one table has all rows, and another one all columns: out[batch][row][column]. Fast axes
-// are columns; of the others, those that the second table has are the batch.
+// True if the sizes are large enough, one table has all rows, and the other one all columns: out[batch][row][column].
+// The fast axes are the columns. Of the other axes, those that the second table has are the batch.
 inline bool is_product(StepView step) {
   if (step[kTables] != 2 || step[kTablesA] != 1 || step[kTablesB] != 1 || step[kDomain] < kProductDepth ||
       step[kLoCells] < kProductSide)

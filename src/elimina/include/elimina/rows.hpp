@@ -1,8 +1,9 @@
 // Sparse tables: rows of a packed key and a value, sorted by key. This header has the operations on single rows, for
 // the CPU core and the kernels.
 //
-// A key is W words, the first one the most significant; each variable of the scope is a field of bits of one word, which holds
-// its value index. Bits of no field are zero, so the keys of two tables in one layout are joined by `or`.
+// A key is W words, the first one the most significant; each variable of the scope is a field of bits of one word,
+// which holds its value index. Bits outside all fields are zero, so the keys of two tables in one layout are joined by
+// `or`.
 #pragma once
 #include "semiring.hpp"
 
@@ -41,7 +42,7 @@ ELIMINA_HD bool less(const Key<W>& a, const Key<W>& b, const Key<W>& mask) {
   return (a.word[W - 1] & mask.word[W - 1]) < (b.word[W - 1] & mask.word[W - 1]);
 }
 
-// All bits but the eliminated variable's, which are the lowest of the last word.
+// Mask of all bits but those of the eliminated variable, which are the lowest ones of the last word.
 template <int W>
 ELIMINA_HD Key<W> all_but(u64 low) {
   Key<W> mask;
@@ -139,8 +140,8 @@ struct Side {
   const typename R::Value* values;
 };
 
-// Joins the rows [i, i_end) of a with the rows [j, j_end) of b; those of a side differ in the low field only. Calls
-// visit(key, value) for each pair with one low field that the stage admits, in ascending order.
+// Joins the rows [i, i_end) of a with the rows [j, j_end) of b. The rows of each table differ only in the low field.
+// Calls visit(key, value), in ascending order, for each pair with equal low fields that the stage admits.
 template <class R, int W, class Visit>
 ELIMINA_HD void meet(const Stage<R, W>& stage, u64 low, const Side<R, W>& a, i64 i, i64 i_end, const Side<R, W>& b,
                      i64 j, i64 j_end, Visit&& visit) {

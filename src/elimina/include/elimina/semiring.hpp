@@ -171,8 +171,8 @@ ELIMINA_HD R semiring_of(typename R::Value parameter) {
 
 // Encodings of a model's values, as `Rule` of core/tables/encode.hpp:
 // support: 1 where the tables allow the assignment, else 0.
-// distances: from the best of each table, of costs or of negated logarithms of probabilities. Integers: a forbidden value, or one from a limit on, becomes the limit.
-// costs: as they are, utilities and probabilities negated, and the worst where tables are joined. Integers: a forbidden value becomes the limit.
+// distances: costs or negated logarithms of probabilities, minus the best one of each table. Integers: a forbidden value, or one from a limit on, becomes the limit.
+// costs: costs unchanged, utilities and probabilities negated; a join takes the worst one. Integers: a forbidden value becomes the limit.
 // logs: logarithms, minus the logarithm of the largest value of each table.
 // products: the product times a power of two, so that its largest value is in [1, 2).
 #define ELIMINA_ENCODINGS(use) use(support) use(distances) use(costs) use(logs) use(products)
