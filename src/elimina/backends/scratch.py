@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from elimina import system
 from elimina.errors import InputError, MemoryLimitError
+from elimina.number_texts import bytes_text
 from elimina.option_names import option
 
 
@@ -35,8 +36,8 @@ class ScratchFile:
         except OSError as error:
             os.close(self._file)
             raise MemoryLimitError(
-                f"the scratch directory {folder!r} has no room for {size} bytes ({error.strerror}); "
-                f"free some, raise the limit on files, or name another directory ({option('scratch')})"
+                f"the scratch directory {folder!r} has no room for {bytes_text(size)} ({error.strerror}); "
+                f"free some space, raise the limit on files, or name another directory ({option('scratch')})"
             ) from error
         except BaseException:
             os.close(self._file)

@@ -37,7 +37,7 @@ from elimina.strategies.call import Call
     "sample_seed",
     type=WholeNumber(min=0),
     metavar="N",
-    help="Random seed of the samples.  [default: another one each time]",
+    help="Random seed of the samples.  [default: a new one each time]",
 )
 @option("--exact", is_flag=True, help="No weighted samples, but an error where exact ones do not fit.")
 @sampling_options

@@ -69,7 +69,7 @@ class Agent:
     Attributes:
         name: Name of the agent.
         engine: Engine that computes; the agent's host sets it.
-        operations: Number of tables read so far, counted for each combination of their variables.
+        operations: Number of table reads so far: one for each table and combination of values.
 
     Args:
         view: Part of the problem that the agent knows.
@@ -329,7 +329,7 @@ class Forecast(NamedTuple):
         width: Width of the pseudo-tree.
         contexts: Largest number of combinations of fixed ancestors' values for one variable's table.
         tables: Number of tables of all variables.
-        operations: Number of tables read, counted for each combination of their variables.
+        operations: Number of table reads: one for each table and combination of values.
         seconds: Estimated time, on the CPU; infinity if it is beyond a float.
     """
 

@@ -140,7 +140,7 @@ class MessageTable(NamedTuple):
         values: An array over the separator; a NumPy scalar array if there is none.
         forbidden: Least value of a forbidden cell; infinity among floats.
         spread: Upper bound on the allowed cells.
-        operations: Number of tables read, counted for each combination of their variables.
+        operations: Number of table reads: one for each table and combination of values.
         bytes: Memory, besides what the agent holds.
         dtype: Number type of the values.
     """

@@ -168,8 +168,8 @@ class Figures(NamedTuple):
 
     Attributes:
         seconds: Simulated time: the latest clock of an agent.
-        operations: Number of tables read on the longest chain of messages, counted for each combination of their
-            variables.
+        operations: Number of table reads (one for each table and combination of values) on the longest chain of
+            messages.
         messages: Number of messages between agents by kind; each counts once, however often it was transmitted.
         bytes: Bytes of all messages by kind.
         largest: Bytes of the largest message.

@@ -252,7 +252,7 @@ CONTEXT_SECONDS = 1e-4
 
 
 class Machine(NamedTuple):
-    """A device as the planner sees it.
+    """Cost model of a device, for the planner.
 
     Attributes:
         name: ``cpu`` or ``cuda``.

@@ -166,8 +166,8 @@ def _choose_streams(
     spans = (sum((sizes[axis] - 1) * table[3 + axis] for axis in range(lo, len(sizes))) for table in streams)
     if not dense and max(spans) > MAX_ROW_OFFSET:
         raise DeviceError(
-            f"a step reads a table whose cells lie more than {MAX_ROW_OFFSET} apart in one row, which no kernel does; "
-            "use the CPU"
+            f"a step reads a table whose cells lie more than {MAX_ROW_OFFSET} apart in one row, "
+            "more than kernels support; use the CPU"
         )
 
     # Reading through the ring is fastest, but takes memory from the rhs, so large domains get short rows.

@@ -234,7 +234,7 @@ class SparseTables:
             UnsupportedError: A union does not fit a key.
         """
         if not inputs:
-            raise InputError("there is no sparse table to join: give one at least")
+            raise InputError("there is no sparse table to join: give at least one")
         waiting, dense, candidates = list(inputs), list(tables), 0
         rows = waiting.pop(max(range(len(waiting)), key=lambda at: len(waiting[at].values)))
         for next_input in waiting[: len(waiting) if len(waiting) > 1 else 0]:
