@@ -15,8 +15,8 @@ namespace elimina::dcop {
 enum class Kind : int {
   rank,    // a rank, to each neighbour
   elect,   // a wave out and back (echo with extinction, Chang 1982): rank and variable
-  mark,    // the first visit of the token: its number; to all neighbours but the sender of the token
-  marked,  // the answer: own visit or -1, and number of neighbours visited so far
+  mark,    // number of the token's first visit, to all neighbours except the one that sent the token
+  marked,  // answer to `mark`: number of the own visit or -1, and number of neighbours visited so far
   visit,   // the token on its way down: the sender's visit, and number of visits
   back,    // the token on its way up: number of visits
 };

@@ -33,7 +33,7 @@ class Path {
     return cell;
   }
 
-  // Packed, so that an expansion reads no other part of the tables.
+  // The fields of a table that an expansion reads, stored together to save cache misses.
   struct Head {
     std::int64_t offset, stride;
     int first, last;

@@ -404,7 +404,7 @@ def look_ahead(problem: Problem, settings: Settings, threads: int, is_limited: b
 
 
 def _again(tree: Tree, cuts: Sequence[set[int]], sizes: Sequence[int], number: int) -> int:
-    """Return the largest number of messages that a node repeats once its ancestors have values; the last are stored."""
+    """Return the largest number of tables that a node sends again once its ancestors have values; it keeps the last."""
     count, ancestor = 0, tree.nodes[number].parent if cuts[number] else -1
     while ancestor >= 0:
         if cuts[ancestor]:

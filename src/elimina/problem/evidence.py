@@ -114,7 +114,8 @@ def _shares(weight: Array) -> Iterator[Array]:
     mantissa, exponent = math.frexp(high)
     remaining = np.where(weight > 0, exponents - exponent, 0)
     quotients = mantissas / mantissa
-    # A quotient is below 2; if it is above 1, its exponent is negative, so each yielded number is at most 1.
+    # Each quotient is below 2. A quotient above 1 is multiplied by a negative power of two, so no yielded number
+    # exceeds 1.
     step = np.maximum(remaining, _MIN_EXPONENT)
     yield np.ldexp(quotients, step)
     while (remaining := remaining - step).any():

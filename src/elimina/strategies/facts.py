@@ -60,7 +60,7 @@ class Facts:
 
     @property
     def task(self) -> Task:
-        """The task."""
+        """Task of the call."""
         return self.solver.question.task
 
     @property

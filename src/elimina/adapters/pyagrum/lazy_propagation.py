@@ -93,7 +93,7 @@ class LazyPropagation:
         self._targets = self._ids(variables)
 
     def addJointTarget(self, variables: Iterable[Name]) -> None:
-        """Add a joint target. Until a target is added, all variables are targets. Any set has a joint posterior."""
+        """Add a joint target; all variables are targets until one is added. Other sets have joint posteriors, too."""
         self._ids(variables)
         self._targets = set() if self._targets is None else self._targets
 

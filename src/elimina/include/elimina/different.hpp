@@ -34,7 +34,7 @@ struct Subset {
   u32 first_label;
 };
 
-// Lost values of a member, in the constraint's words.
+// Values that a member loses in one word of the constraint's rows, as bits.
 struct Loss {
   u32 member, word;
   u64 values;
