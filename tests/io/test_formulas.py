@@ -228,33 +228,45 @@ def test_logarithms(tmp_path):
     assert elimina.solve(path).value == pytest.approx(peak)
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_pseudo_boolean_problems(tmp_path, seed):
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("is_soft", [False, True])
+def test_pseudo_boolean_problems(tmp_path, seed, is_soft):
+    """Sums of products of literals, in an objective or in the costs of violated constraints, against brute force."""
     rng = np.random.default_rng(seed)
     count = 5
 
-    def linear():
-        chosen = rng.permutation(count)[: rng.integers(1, count + 1)]
-        return [
-            (int(w), int(v) + 1, bool(rng.random() < 0.3)) for v, w in zip(chosen, rng.integers(-5, 6, 9), strict=False)
-        ]
+    def product():
+        size = rng.choice([1, 1, 2, 3])
+        return [(int(v) + 1, bool(rng.random() < 0.3)) for v in rng.permutation(count)[:size]]
+
+    def terms():
+        return [(int(rng.integers(-5, 6)), product()) for _ in range(rng.integers(1, count + 1))]
 
     def text(terms):
-        return " ".join(f"{w:+d} {'~' if negated else ''}x{v}" for w, v, negated in terms)
+        return " ".join(f"{w:+d} " + " ".join(f"{'~' * negated}x{v}" for v, negated in part) for w, part in terms)
 
     def total(terms, values):
-        return sum(w * (1 - values[v - 1] if negated else values[v - 1]) for w, v, negated in terms)
+        return sum(w * all(values[v - 1] != negated for v, negated in part) for w, part in terms)
 
-    aim = linear() + [(0, v, False) for v in range(1, count + 1)]
-    constraints = [(linear(), str(rng.choice([">=", "<=", "="])), int(rng.integers(-3, 4))) for _ in range(3)]
+    aim = terms() + [(0, [(v, False)]) for v in range(1, count + 1)]
+    constraints = [(terms(), str(rng.choice([">=", "<=", "="])), int(rng.integers(-3, 4))) for _ in range(4)]
+    weights = [int(rng.integers(1, 9)) if is_soft and rng.random() < 0.7 else None for _ in constraints]
+    limit = int(rng.integers(4, 20))
+    lines = [f"soft: {limit};" if is_soft else f"min: {text(aim)};"]
+    for (left, relation, bound), weight in zip(constraints, weights, strict=True):
+        lines.append(f"{'' if weight is None else f'[{weight}] '}{text(left)} {relation} {bound};")
     path = tmp_path / "x.opb"
-    lines = [f"{text(terms)} {relation} {bound};" for terms, relation, bound in constraints]
-    path.write_text("* #variable= 5\n" + f"min: {text(aim)};\n" + "\n".join(lines) + "\n")
+    path.write_text("* #variable= 5\n" + "\n".join(lines) + "\n")
     holds = {">=": int.__ge__, "<=": int.__le__, "=": int.__eq__}
 
     def cost(values):
-        is_allowed = all(holds[relation](total(terms, values), bound) for terms, relation, bound in constraints)
-        return total(aim, values) if is_allowed else FORBIDDEN
+        costs = [
+            0 if holds[relation](total(left, values), bound) else FORBIDDEN if weight is None else weight
+            for (left, relation, bound), weight in zip(constraints, weights, strict=True)
+        ]
+        if not is_soft:
+            costs.append(total(aim, values))
+        return FORBIDDEN if max(costs) == FORBIDDEN or (is_soft and sum(costs) >= limit) else sum(costs)
 
     expected = best(count, cost)
     model = cp.read(path)
@@ -265,15 +277,24 @@ def test_pseudo_boolean_problems(tmp_path, seed):
         assert cost([result.assignment[f"x{v}"] for v in range(1, count + 1)]) == expected
 
 
+def test_soft_constraints_without_a_limit(tmp_path):
+    path = tmp_path / "x.opb"
+    path.write_text("soft: ;\n[2] +1 x1 +1 x2 >= 2;\n[3] -1 x1 x2 >= 0;\n[9]+1 ~x1 x3 >= 1 ;\n+1 x1 >= 1;\n")
+    assert cp.read(path).solve().value == 11
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "problem"),
     [
         ("* x\n+1 x1 >= 1;\nmin: +1 x1;\n", FormatError, ":3: the objective comes once"),
         ("+1 x1 >= 1\n", FormatError, ":1: the last statement does not end with ;"),
-        ("\n+1 x1 > 1;\n", FormatError, ":2: expected an objective or a constraint"),
-        ("+1 x1 +1 x2 x3 >= 1;\n", UnsupportedError, ":1: the product of variables at 'x3"),
+        ("\n+1 x1 > 1;\n", FormatError, ":2: expected a constraint"),
+        ("+1 x1 +1 +1 x3 >= 1;\n", FormatError, ":1: expected a coefficient and a variable, found '+1 +1 x3'"),
         ("+1 x1 >= 99999999999999999999;\n", UnsupportedError, "beyond 2^52"),
-        ("soft: 6 ;\n", UnsupportedError, "soft constraints"),
+        ("+1 x1 >= 1;\nsoft: 6 ;\n", FormatError, ":2: 'soft:' comes once, before all constraints"),
+        ("[3] +1 x1 >= 1;\n", FormatError, ":1: a soft constraint needs the statement 'soft: LIMIT;' before"),
+        ("soft: 6;\n[3] min: +1 x1;\n", FormatError, ":2: expected a constraint, found"),
+        ("soft: 6;\n[3] +1 x1;\n", FormatError, ":2: expected a constraint, found"),
     ],
 )
 def test_errors_of_pseudo_boolean_problems(tmp_path, text, kind, problem):

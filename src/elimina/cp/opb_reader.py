@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from elimina._core import TextError
-from elimina.cp.expressions import Expression
+from elimina.cp.expressions import Expression, Relation
 from elimina.cp.model import Model
 from elimina.cp.operands import MAX_INTEGER
 from elimina.errors import FormatError, UnsupportedError, source_text
@@ -16,11 +16,17 @@ _HEADER = re.compile(r"\*\s*#variable=\s*(\d{1,18})")
 _NUMBERED = re.compile(r"x[1-9]\d*")
 _MAX_VARIABLES = 2**22
 _STATEMENT = re.compile(r"(min:|max:)?\s*(.*?)\s*(?:(>=|<=|=)\s*([+-]?\s*\d{1,400}))?", re.DOTALL)
-_TERM = re.compile(r"\s*([+-]?\s*\d{1,400}|[+-])?\s*\*?\s*(~?)([A-Za-z_]\w*)")
+_LIMIT_OF_COST = re.compile(r"soft:\s*(\d{1,400})?", re.DOTALL)
+_SOFT_CONSTRAINT = re.compile(r"\[\s*(\d{1,400})\s*\]\s*(.*)", re.DOTALL)
+_COEFFICIENT = re.compile(r"\s*([+-]?\s*\d{1,400}|[+-])\s*\*?")
+_LITERAL = re.compile(r"\s*\*?\s*(~?)([A-Za-z_]\w*)")
 
 
 def read_opb(path: Path, data: bytes) -> Model:
-    """Read a linear pseudo-Boolean problem, as the competitions define them; its variables are 0 or 1.
+    """Read a pseudo-Boolean problem, as the competitions define them; its variables are 0 or 1.
+
+    Terms may be products of literals. The objective of a problem with soft constraints (WBO) is the cost of those
+    that are violated.
 
     Args:
         path: The file, for errors.
@@ -28,7 +34,7 @@ def read_opb(path: Path, data: bytes) -> Model:
 
     Raises:
         FormatError: The file is malformed; it names the line.
-        UnsupportedError: A statement is not supported.
+        UnsupportedError: A number is too large.
     """
     try:
         text = data.decode()
@@ -39,13 +45,13 @@ def read_opb(path: Path, data: bytes) -> Model:
     header = _HEADER.match(text)
     # Comments become empty lines, so that errors still name the right lines.
     text = re.sub(r"^[ \t]*\*.*$", "", text, flags=re.MULTILINE)
-    model, variables, line = Model(), dict[str, Expression](), 1
+    problem, line = _Problem(), 1
     *statements, remainder = text.split(";")
     for number, statement in enumerate(statements):
         body = statement.lstrip()
         line += statement[: len(statement) - len(body)].count("\n")
         try:
-            _add_statement(body.rstrip(), model, variables, is_first=number == 0)
+            problem.add(body.rstrip(), is_first=number == 0)
         except TextError as error:
             raise FormatError(str(path), line, str(error)) from None
         except UnsupportedError as error:
@@ -53,12 +59,99 @@ def read_opb(path: Path, data: bytes) -> Model:
         line += body.count("\n")
     if remainder.strip():
         raise FormatError(str(path), line, "the last statement does not end with ;")
-    if header is not None and all(_NUMBERED.fullmatch(name) for name in variables):
-        _declare_rest(path, int(header[1]), model, variables)
-    return model
+    if header is not None and all(_NUMBERED.fullmatch(name) for name in problem.variables):
+        _declare_rest(path, int(header[1]), problem)
+    return problem.finished()
 
 
-def _declare_rest(path: Path, count: int, model: Model, variables: dict[str, Expression]) -> None:
+class _Problem:
+    """A problem whose statements are added one by one."""
+
+    def __init__(self) -> None:
+        self.model = Model()
+        self.variables: dict[str, Expression] = {}
+        self._products: dict[frozenset[tuple[str, bool]], Expression] = {}
+        self._costs: list[Expression] = []
+        self._limit: int | None = None
+        self._is_soft = False
+
+    def declare(self, name: str) -> Expression:
+        """Return the variable of a name, a new one if it has not been used."""
+        if name not in self.variables:
+            self.variables[name] = self.model.bool_var(name)
+        return self.variables[name]
+
+    def finished(self) -> Model:
+        """Return the model, after the cost of violated constraints has become its objective."""
+        if self._is_soft:
+            cost = self.model.sum(self._costs)
+            if self._limit is not None:
+                self.model.add(cost <= self._limit - 1)
+            self.model.minimize(cost)
+        return self.model
+
+    def add(self, statement: str, *, is_first: bool) -> None:
+        """Add the objective, the limit of the cost of soft constraints, or a constraint."""
+        if limit := _LIMIT_OF_COST.fullmatch(statement):
+            if not is_first:
+                raise TextError("'soft:' comes once, before all constraints")
+            self._is_soft, self._limit = True, None if limit[1] is None else _number(limit[1])
+        elif soft := _SOFT_CONSTRAINT.fullmatch(statement):
+            if not self._is_soft:
+                raise TextError("a soft constraint needs the statement 'soft: LIMIT;' before all constraints")
+            self._costs.append((1 - self._constraint(soft[2]).truth) * _number(soft[1]))
+        elif statement.startswith(("min:", "max:")):
+            if not is_first:
+                raise TextError("the objective comes once, before all constraints")
+            self._add_objective(statement)
+        else:
+            self.model.add(self._constraint(statement))
+
+    def _add_objective(self, statement: str) -> None:
+        match = _STATEMENT.fullmatch(statement)
+        if match is None or match[3]:
+            raise TextError(f"expected an objective, found {statement[:40]!r}")
+        total = self._sum(match[2])
+        (self.model.minimize if match[1] == "min:" else self.model.maximize)(total)
+
+    def _constraint(self, statement: str) -> Relation:
+        match = _STATEMENT.fullmatch(statement)
+        if match is None or match[1] or not match[3]:
+            raise TextError(f"expected a constraint, found {statement[:40]!r}")
+        total, bound = self._sum(match[2]), _number(match[4])
+        return total >= bound if match[3] == ">=" else total <= bound if match[3] == "<=" else total == bound
+
+    def _sum(self, text: str) -> Expression:
+        terms: list[Expression] = []
+        position = 0
+        while position < len(text):
+            coefficient = _COEFFICIENT.match(text, position)
+            factor = 1 if coefficient is None else _factor(coefficient[1])
+            literals: list[tuple[str, bool]] = []
+            start = position if coefficient is None else coefficient.end()
+            while literal := _LITERAL.match(text, start):
+                literals.append((literal[2], bool(literal[1])))
+                start = literal.end()
+            if not literals:
+                raise TextError(
+                    f"expected a coefficient and a variable, found {text[position : position + 40].strip()!r}"
+                )
+            terms.append(self._product(literals) * factor)
+            position = start
+        return self.model.sum(terms)
+
+    def _product(self, literals: list[tuple[str, bool]]) -> Expression:
+        values = [1 - self.declare(name) if is_negated else self.declare(name) for name, is_negated in literals]
+        if len(values) == 1:
+            return values[0]
+        # Each product has one variable, which all statements share.
+        same = frozenset(literals)
+        if same not in self._products:
+            self._products[same] = self.model.all_of(values)
+        return self._products[same]
+
+
+def _declare_rest(path: Path, count: int, problem: _Problem) -> None:
     """Add the variables x1, x2, ... up to the header's number that are in no statement, so that counts are right.
 
     Raises:
@@ -67,49 +160,15 @@ def _declare_rest(path: Path, count: int, model: Model, variables: dict[str, Exp
     if count > _MAX_VARIABLES:
         raise FormatError(str(path), 1, f"expected at most {_MAX_VARIABLES:,} variables, found {count:,}")
     for number in range(1, count + 1):
-        if f"x{number}" not in variables:
-            variables[f"x{number}"] = model.bool_var(f"x{number}")
+        problem.declare(f"x{number}")
 
 
-def _add_statement(statement: str, model: Model, variables: dict[str, Expression], *, is_first: bool) -> None:
-    if statement.startswith("soft:") or statement.startswith("["):
-        raise UnsupportedError("soft constraints are not supported")
-    match = _STATEMENT.fullmatch(statement)
-    if match is None or (match[1] is None) == (match[3] is None):
-        raise TextError(f"expected an objective or a constraint, found {statement[:40]!r}")
-    if match[1] and not is_first:
-        raise TextError("the objective comes once, before all constraints")
-    total = _sum(match[2], model, variables)
-    if match[1]:
-        (model.minimize if match[1] == "min:" else model.maximize)(total)
-        return
-    bound = _number(match[4])
-    model.add(total >= bound if match[3] == ">=" else total <= bound if match[3] == "<=" else total == bound)
-
-
-def _sum(text: str, model: Model, variables: dict[str, Expression]) -> Expression:
-    terms: list[Expression] = []
-    position = 0
-    while position < len(text):
-        term = _TERM.match(text, position)
-        if term is None:
-            raise TextError(f"expected a coefficient and a variable, found {text[position : position + 40]!r}")
-        if term[1] is None and terms:
-            raise UnsupportedError(
-                f"the product of variables at {text[position : position + 40].strip()!r} is not supported"
-            )
-        factor = {"+": 1, "-": -1, None: 1}.get(term[1])
-        factor = _number(term[1]) if factor is None else factor
-        name = term[3]
-        if name not in variables:
-            variables[name] = model.bool_var(name)
-        terms.append((1 - variables[name] if term[2] else variables[name]) * factor)
-        position = term.end()
-    return model.sum(terms)
+def _factor(text: str) -> int:
+    return {"+": 1, "-": -1}.get(text) or _number(text)
 
 
 def _number(text: str) -> int:
-    number = int(text.replace(" ", "").replace("\n", ""))
+    number = int("".join(text.split()))
     if abs(number) > MAX_INTEGER:
         raise UnsupportedError(f"the number {number} is beyond 2^52")
     return number
