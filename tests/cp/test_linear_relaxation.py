@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina import cp
+from elimina.cp import bound_schedule
 from elimina.cp.lagrangian_bound import LagrangianBound
 from elimina.cp.linear_relaxation import LinearRelaxation
 from tests.adversary.case import Setting
@@ -96,7 +97,7 @@ def test_the_bound_is_near_the_linear_program(seed: int) -> None:
 def test_counting_refutes_a_roster() -> None:
     # Two thirds of 6 nurses work at a time on the average, 4, and 3 are needed on each of two shifts.
     model, _ = roster(random.Random(1), 6, 9, 3)
-    assert relaxed(model)[1].proves_infeasibility()
+    assert relaxed(model)[1].proves_infeasibility(bound_schedule.FIRST_STEPS)
     result = model.solve()
     assert result.status == "infeasible"
     assert result.stats["failures"] < 1000

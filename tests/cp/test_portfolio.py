@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -73,10 +74,48 @@ def test_cliques_beyond_memory_are_not_eliminated(size: int, is_eliminated: bool
     xs = m.int_vars(size, 1, size)
     m.all_different(xs)
     m.minimize(m.sum(i * x for i, x in enumerate(xs)))
-    solver, _ = m._build()
-    search = bound_schedule.PausedSearch(m.posted(), solver, m.objective, 1, None, Clock())
-    (row,) = (row for row in bound_schedule.BOUND_ROWS if row.name == "elimination of tables")
-    assert row.applies(search) == is_eliminated
+    assert is_applied(m, "elimination of tables") == is_eliminated
+
+
+@pytest.mark.parametrize(("size", "is_eliminated"), [(8, True), (20, False)])
+def test_dense_graphs_are_not_eliminated(size: int, is_eliminated: bool) -> None:
+    """A chain of 200 variables is eliminated at once; differences of all pairs of variables need a table over them."""
+    m = cp.Model()
+    chain, xs = m.int_vars(200, 0, 9), m.int_vars(size, 1, size)
+    for x, y in [*itertools.pairwise(chain), *itertools.combinations(xs, 2)]:
+        m.add(x != y)
+    m.minimize(m.sum([*chain, *xs]))
+    assert is_applied(m, "elimination of tables") == is_eliminated
+
+
+def paused(model: cp.Model, pauses: int) -> bound_schedule.PausedSearch:
+    solver, _ = model._build()
+    assert solver.propagate()
+    return bound_schedule.PausedSearch(model.posted(), solver, model.objective, 1, None, Clock(), pauses)
+
+
+def is_applied(model: cp.Model, name: str) -> bool:
+    (row,) = (row for row in bound_schedule.BOUND_ROWS if row.name == name)
+    return row.applies(paused(model, 0))
+
+
+def test_large_relaxations_of_a_last_mark_wait_for_the_second_pause() -> None:
+    model, _ = golomb(9)
+    assert not [*bound_schedule.findings_of(paused(model, 0))]
+    assert [finding.lower_bound for finding in bound_schedule.findings_of(paused(model, 1))] != [None]
+    model.minimize(model.sum(cp.Expression(model, {i: 1}) for i in range(4)))
+    assert [*bound_schedule.findings_of(paused(model, 0))]
+
+
+def test_bounds_do_not_depend_on_the_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a loaded machine, seconds pass between two steps of an ascent."""
+    model, _ = knapsack(random.Random(1), 40)
+    seconds = itertools.count()
+    bounds = []
+    for clock in (time.monotonic, lambda: float(next(seconds))):
+        monkeypatch.setattr(time, "monotonic", clock)
+        bounds.append(next(bound_schedule.findings_of(paused(model, 0))).lower_bound)
+    assert bounds[0] == bounds[1]
 
 
 def test_the_gap_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from elimina._core import CpSearch, CpSolver
 from elimina.cp.expressions import Expression
-from elimina.cp.lagrangian_bound import LagrangianBound, ValueCosts
-from elimina.cp.linear_relaxation import LinearRelaxation, TooLarge
+from elimina.cp.lagrangian_bound import MAX_STEPS, LagrangianBound, ValueCosts
+from elimina.cp.linear_relaxation import MAX_ENTRIES, LinearRelaxation, TooLarge
 from elimina.cp.posting import Declaration, PostedModel, build_solver
 from elimina.cp.to_graphical import tabulate
 from elimina.cp.views import views_of
@@ -33,6 +33,14 @@ TABLE_ROWS = 1 << 14
 """Largest number of tuples of a table: elimination takes milliseconds for each table."""
 MAX_ELIMINATED_CELLS = 1 << 30
 """Cells of the largest table that elimination may need: it takes seconds for each table of this size."""
+LARGEST_FIRST_RELAXATION = 1 << 11
+"""Entries of the largest relaxation of an objective without costs that the first pause builds; it takes a hundredth of
+a second. Such bounds, of a last end or a greatest colour, are seldom close."""
+FIRST_STEPS = 64
+"""Steps of the first pause's proof that counts do not fit: most of these proofs need few steps, and many searches for
+one solution end after the first pause."""
+COSTLY_TERMS = 4
+"""Least number of variables of a sum that is an objective with costs."""
 _WITHOUT_TABLES = (
     *("cumulative", "no_overlap", "transition_times", "diffn", "reservoir"),
     *("circuit", "subcircuit", "inverse", "bin_packing_load", "nvalue", "weighted_circuit"),
@@ -50,6 +58,7 @@ class PausedSearch(NamedTuple):
         sign: 1 if the model's objective is minimised; -1 if it is maximised, and ``aim`` is its negation.
         incumbent: Value of ``aim`` in the best solution; None if there is no solution.
         clock: The clock of the call.
+        pauses: Number of earlier pauses.
     """
 
     posted: PostedModel
@@ -58,6 +67,7 @@ class PausedSearch(NamedTuple):
     sign: int
     incumbent: int | None
     clock: Clock
+    pauses: int
 
 
 class Finding(NamedTuple):
@@ -86,7 +96,8 @@ class BoundRow(NamedTuple):
         reason: Reason of the row and of its figures.
         applies: Function that returns whether the method is worth its time.
         method: Function that yields the method's results within a number of seconds.
-        seconds: Time budgets in seconds: for the first pause, after which many searches end soon, and for later ones.
+        seconds: Time budgets in seconds, of the processor for relaxations: for the first pause, after which many
+            searches end soon, and for later ones.
         time_share: Largest share of the remaining time that the budget may take.
     """
 
@@ -98,15 +109,10 @@ class BoundRow(NamedTuple):
     time_share: float
 
 
-def findings_of(search: PausedSearch, pauses: int) -> Iterator[Finding]:
-    """Run the rows that apply, in turn, and yield their results.
-
-    Args:
-        search: The search.
-        pauses: Number of earlier pauses of the search.
-    """
+def findings_of(search: PausedSearch) -> Iterator[Finding]:
+    """Run the rows that apply, in turn, and yield their results."""
     for row in BOUND_ROWS:
-        seconds = min(row.seconds[min(pauses, 1)], row.time_share * search.clock.seconds)
+        seconds = min(row.seconds[min(search.pauses, 1)], row.time_share * search.clock.seconds)
         if not row.applies(search):
             continue
         logger.info("next: %s, for %.3g s (%s)", row.name, seconds, row.reason)
@@ -114,14 +120,18 @@ def findings_of(search: PausedSearch, pauses: int) -> Iterator[Finding]:
 
 
 def _relax(search: PausedSearch, seconds: float) -> Iterator[Finding]:
-    deadline = time.monotonic() + seconds
+    # Processor time: on a loaded machine, the ascent would otherwise end before its first steps.
+    started = time.thread_time()
     aim = search.aim
+    limit = MAX_ENTRIES if search.pauses > 0 or aim is None or _has_costs(search, aim) else LARGEST_FIRST_RELAXATION
+    costs = {} if aim is None else aim.terms
     try:
-        relaxation = LinearRelaxation(search.posted.constraints, search.domains, {} if aim is None else aim.terms)
+        relaxation = LinearRelaxation(search.posted.constraints, search.domains, costs, limit)
     except TooLarge:
         return
-    bound = LagrangianBound(relaxation, lambda: time.monotonic() < deadline)
-    if search.incumbent is None and bound.proves_infeasibility():
+    bound = LagrangianBound(relaxation, lambda: time.thread_time() < started + seconds and search.clock.seconds > 0)
+    steps = MAX_STEPS if search.pauses > 0 else FIRST_STEPS
+    if search.incumbent is None and bound.proves_infeasibility(steps):
         yield Finding(is_refuted=True)
         return
     if aim is None:
@@ -184,6 +194,16 @@ def _is_relaxed(name: str) -> bool:
     )
 
 
+def _has_costs(search: PausedSearch, aim: Expression) -> bool:
+    """Return whether the objective is a sum of several variables, or one variable that equals such a sum."""
+    if len(aim.terms) >= COSTLY_TERMS:
+        return True
+    return any(
+        name == "int_lin_eq" and len(arguments[0]) > COSTLY_TERMS and not set(aim.terms).isdisjoint(arguments[1][:, 0])
+        for name, arguments in search.posted.constraints
+    )
+
+
 def _may_tabulate(search: PausedSearch) -> bool:
     posted = search.posted
     return (
@@ -191,6 +211,7 @@ def _may_tabulate(search: PausedSearch) -> bool:
         and len(posted.variables) <= MAX_TABULATED_VARIABLES
         and not any(name.startswith(_WITHOUT_TABLES) for name, _ in posted.constraints)
         and _cells_of_largest_clique(search) <= MAX_ELIMINATED_CELLS
+        and _cells_of_dense_part(search) <= MAX_ELIMINATED_CELLS
     )
 
 
@@ -205,6 +226,30 @@ def _cells_of_largest_clique(search: PausedSearch) -> int:
         if name.startswith("all_different"):
             variables = {x.var for x in views_of(arguments[0]) if x.var >= 0}
             result = max(result, math.prod(sorted(sizes[var] for var in variables)[:-1]))
+    return result
+
+
+def _cells_of_dense_part(search: PausedSearch) -> int:
+    """Return the number of cells of a table that every elimination order needs, by constraints of two variables.
+
+    Elimination meets each part of the graph of these constraints, and leaves a table over the neighbours of the first
+    variable of a part that it eliminates. In some part, each variable has many neighbours (Lick and White, 1970).
+    """
+    sizes = np.array(search.domains.sizes())
+    neighbours: dict[int, set[int]] = {}
+    for _, arguments in search.posted.constraints:
+        variables = {int(var) for a in arguments if a.ndim == 2 for var in a[:, 0] if var >= 0 and sizes[var] > 1}
+        if len(variables) == 2:
+            left, right = variables
+            neighbours.setdefault(left, set()).add(right)
+            neighbours.setdefault(right, set()).add(left)
+    result = 1
+    while neighbours:
+        var = min(neighbours, key=lambda v: len(neighbours[v]))
+        least_sizes = np.sort(sizes[list(neighbours)])[: len(neighbours[var])]
+        result = max(result, math.prod(least_sizes.tolist()))
+        for neighbour in neighbours.pop(var):
+            neighbours[neighbour].discard(var)
     return result
 
 

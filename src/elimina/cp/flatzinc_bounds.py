@@ -47,17 +47,17 @@ def add_bounds(text: bytes, search: CpSearch, value: int | None, pauses: int, se
     is_consistent = domains.propagate(min(clock.seconds, _PROPAGATION_SECONDS))
     if is_consistent is None:
         return False
-    paused = PausedSearch(posted, domains, aim, record.sign, incumbent, clock)
-    is_proven = not is_consistent or _add_findings(record, search, paused, pauses)
+    paused = PausedSearch(posted, domains, aim, record.sign, incumbent, clock, pauses)
+    is_proven = not is_consistent or _add_findings(record, search, paused)
     if is_proven and incumbent is not None:
         search.raise_bound(incumbent)
     return is_proven
 
 
-def _add_findings(record: FlatZincRecord, search: CpSearch, paused: PausedSearch, pauses: int) -> bool:
+def _add_findings(record: FlatZincRecord, search: CpSearch, paused: PausedSearch) -> bool:
     # The search has the variables of the record's names, with the same numbers; the other variables may differ.
     shared = 1 + max((int(view[0, 0]) for _, view in record.names), default=-1)
-    for finding in findings_of(paused, pauses):
+    for finding in findings_of(paused):
         bound = finding.lower_bound
         if bound is not None:
             search.raise_bound(bound)

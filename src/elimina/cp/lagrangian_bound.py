@@ -90,10 +90,14 @@ class LagrangianBound:
         self._matrix, self._may_continue = _arrays(relaxation), may_continue
         self._units: Integers | None = None
 
-    def proves_infeasibility(self) -> bool:
-        """Return whether the multipliers prove that no assignment satisfies all rows."""
+    def proves_infeasibility(self, max_steps: int = MAX_STEPS) -> bool:
+        """Return whether the multipliers prove that no assignment satisfies all rows.
+
+        Args:
+            max_steps: Largest number of steps of the ascent.
+        """
         matrix = self._matrix._replace(costs=np.zeros_like(self._matrix.costs))
-        bound = self._ascend(matrix, np.ones(len(matrix.least)), 1.0, is_enough=lambda bound: bound > 0)
+        bound = self._ascend(matrix, np.ones(len(matrix.least)), 1.0, lambda bound: bound > 0, max_steps)
         return bound is not None and bound > 0
 
     def lower_bound(self, incumbent: int | None) -> int | None:
@@ -141,7 +145,12 @@ class LagrangianBound:
         return result
 
     def _ascend(
-        self, matrix: _Matrix, multipliers: Floats, target: float, is_enough: Callable[[int], bool]
+        self,
+        matrix: _Matrix,
+        multipliers: Floats,
+        target: float,
+        is_enough: Callable[[int], bool],
+        max_steps: int = MAX_STEPS,
     ) -> int | None:
         best, best_multipliers, length, idle = -math.inf, multipliers, _FIRST_LENGTH, 0
         exact: int | None = None
@@ -157,7 +166,7 @@ class LagrangianBound:
             if exact is None or bound > exact or multipliers is best_multipliers:
                 exact, self._units = bound if exact is None else max(exact, bound), units
 
-        for step in range(MAX_STEPS):
+        for step in range(max_steps):
             value, slacks = _evaluate(matrix, multipliers)
             if value > best + 1e-9 * max(1.0, abs(best) if best > -math.inf else 1.0):
                 best, best_multipliers, idle = value, multipliers, 0

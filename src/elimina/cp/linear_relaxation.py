@@ -85,6 +85,7 @@ class LinearRelaxation:
         posts: Names of constraints in the core, and their arguments; those that have no linear form are left out.
         domains: Domains of the variables.
         costs: Variable -> factor of the objective to be minimised.
+        max_entries: Largest number of entries.
 
     Attributes:
         columns: Values of each variable that has columns: all values, or the bounds.
@@ -93,11 +94,17 @@ class LinearRelaxation:
         costs: Variable -> costs of its columns.
 
     Raises:
-        TooLarge: The relaxation has more than ``MAX_ENTRIES`` entries.
+        TooLarge: The relaxation has more than ``max_entries`` entries.
     """
 
-    def __init__(self, posts: Sequence[Post], domains: VariableDomains, costs: Mapping[int, int]) -> None:
-        self._domains, self._sizes, self._entries = domains, domains.sizes(), 0
+    def __init__(
+        self,
+        posts: Sequence[Post],
+        domains: VariableDomains,
+        costs: Mapping[int, int],
+        max_entries: int = MAX_ENTRIES,
+    ) -> None:
+        self._domains, self._sizes, self._entries, self._max_entries = domains, domains.sizes(), 0, max_entries
         self.columns: dict[int, Integers] = {}
         self.rows: list[LinearRow] = []
         self.sequences: list[WordSequence] = []
@@ -148,7 +155,7 @@ class LinearRelaxation:
                 summed[x.var] = summed[x.var] + function if x.var in summed else function
         summed = {var: function for var, function in summed.items() if function.any()}
         self._entries += sum(map(len, summed.values()))
-        if self._entries > MAX_ENTRIES:
+        if self._entries > self._max_entries:
             raise TooLarge
         self.rows.append(LinearRow(summed, least, is_equation))
 
@@ -161,7 +168,7 @@ class LinearRelaxation:
             return
         symbols = [self.values(x) - 1 for x in xs]
         self._entries += states.offset * sum(map(len, symbols))
-        if self._entries > MAX_ENTRIES:
+        if self._entries > self._max_entries:
             raise TooLarge
         self._spelled.update(variables)
         self.sequences.append(

@@ -232,8 +232,8 @@ class SearchRun:
         incumbent = None if self._last is None or aim is None else sign * self._last[aim]
         posted = self._model.posted()
         signed = None if aim is None else sign * aim
-        paused = PausedSearch(posted, self.domains, signed, sign, incumbent, self._call)
-        for finding in findings_of(paused, self._pauses):
+        paused = PausedSearch(posted, self.domains, signed, sign, incumbent, self._call, self._pauses)
+        for finding in findings_of(paused):
             if finding.solution is not None and aim is not None:
                 search.adopt(finding.solution.tolist())
                 solution = self._model.solution_of(finding.solution)
