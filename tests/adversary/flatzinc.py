@@ -22,7 +22,7 @@ from typing import Any
 from elimina import cp
 from elimina._core import FlatZinc
 from elimina.cli.flatzinc import main
-from elimina.cp.flatzinc_bounds import add_bounds
+from elimina.cp.flatzinc_bounds import FlatZincBounds
 from tests.adversary.case import Case, Defect, Setting
 from tests.cp.flatzinc_models import SIGNATURES, Maker
 from tests.reference import flatzinc as reference
@@ -126,10 +126,11 @@ class _Answer:
         search = model.search(case["free"], 0, SECONDS, case["threads"], False, lambda: True, bounds and is_aimed)
         printed: list[bytes] = []
         deadline = time.monotonic() + SECONDS
+        other_bounds = FlatZincBounds(text.encode(), model.parse_seconds)
 
         def is_closed(value: int | None) -> bool:
             seconds = max(0.0, deadline - time.monotonic())
-            return bounds and add_bounds(text.encode(), search, value, len(printed), seconds)
+            return bounds and other_bounds.add(search, value, seconds)
 
         state = "complete" if is_closed(None) else ""
         while not state and (state := search.next(lambda: True)) == "solution" and len(printed) < MOST_ASSIGNMENTS:

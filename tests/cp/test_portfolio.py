@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import time
 
@@ -11,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from elimina import Bounds, InputError, _core, cp
-from elimina.cp import bound_schedule
+from elimina.cp import bound_schedule, flatzinc_bounds
 from elimina.strategies.clock import Clock
 from tests import calls
 from tests.cp.test_search import golomb, models
@@ -188,3 +189,24 @@ def test_flatzinc_has_a_bound() -> None:
     while search.next(lambda: True) == "solution":
         pass
     assert model.objective(search) == model.bound(search) == 7
+
+
+def test_pauses_of_a_flatzinc_search_share_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    record = flatzinc_bounds.flatzinc_record
+    monkeypatch.setattr(flatzinc_bounds, "flatzinc_record", lambda text: read.append(text) or record(text))
+    model = _core.FlatZinc(MODEL, lambda: True)
+    search = model.search(False, 0, 60.0, 1, False, lambda: True, True)
+    bounds = flatzinc_bounds.FlatZincBounds(MODEL, model.parse_seconds)
+    for _ in range(2):
+        assert not bounds.add(search, None, math.inf)
+        assert model.bound(search) == 7
+    assert len(read) == 1
+
+
+def test_no_record_is_read_shortly_before_the_time_limit() -> None:
+    model = _core.FlatZinc(MODEL, lambda: True)
+    search = model.search(False, 0, 60.0, 1, False, lambda: True, True)
+    # A text that took 1 s to parse takes longer than 3 s to record.
+    assert not flatzinc_bounds.FlatZincBounds(MODEL, 1.0).add(search, None, 3.0)
+    assert model.bound(search) is None

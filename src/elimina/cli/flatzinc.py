@@ -17,13 +17,14 @@ from elimina.version import __version__
 
 if TYPE_CHECKING:
     from elimina._core import CpSearch, FlatZinc
+    from elimina.cp.flatzinc_bounds import FlatZincBounds
 
 FINISHED, ERROR = 0, 1
 _PAUSES = [0.2, 2.0]
 """Seconds after which the search pauses for bounds by other methods: most searches end within the first of them, which
 the import of these methods takes, too."""
 _MAX_BYTES_WITH_BOUNDS = 1 << 20
-"""Largest model whose search pauses: the core reads it again, which takes 0.2 s."""
+"""Largest model whose search pauses: a record of it takes 0.2 s."""
 UNSATISFIABLE = b"=====UNSATISFIABLE=====\n"
 
 
@@ -156,6 +157,7 @@ class _FlatZincRun:
     def __init__(self, started: float, options: argparse.Namespace) -> None:
         self._started, self._options = started, options
         self._text = b""
+        self._bounds: FlatZincBounds | None = None
         self._seconds_of_bounds = 0.0
 
     def run(self) -> int:
@@ -231,14 +233,13 @@ class _FlatZincRun:
         options = self._options
         limit = options.num_solutions or (None if options.all_solutions else 1)
         shows_each = model.is_satisfaction or options.all_solutions or options.intermediate
-        count, pauses, last, code = 0, 0, b"", FINISHED
+        count, last, code = 0, b"", FINISHED
         try:
             while (state := search.next(self._may_continue)) in ("solution", "paused"):
                 if state == "paused":
-                    if self._is_proven_by_bounds(model, search, count > 0, pauses):
+                    if self._is_proven_by_bounds(model, search, count > 0):
                         state = "complete"
                         break
-                    pauses += 1
                     continue
                 count, last = count + 1, model.show(search)
                 if options.verbose and not model.is_satisfaction:
@@ -261,13 +262,14 @@ class _FlatZincRun:
             self._end(count > 0)
         return code
 
-    def _is_proven_by_bounds(self, model: FlatZinc, search: CpSearch, is_solved: bool, pauses: int) -> bool:
+    def _is_proven_by_bounds(self, model: FlatZinc, search: CpSearch, is_solved: bool) -> bool:
         """Add bounds by other methods, and return whether they prove that there is no (better) solution."""
-        from elimina.cp.flatzinc_bounds import add_bounds
+        from elimina.cp.flatzinc_bounds import FlatZincBounds
 
         begun = time.monotonic()
         value = model.objective(search) if is_solved else None
-        is_proven = add_bounds(self._text, search, value, pauses, self._seconds_left())
+        self._bounds = self._bounds or FlatZincBounds(self._text, model.parse_seconds)
+        is_proven = self._bounds.add(search, value, self._seconds_left())
         self._seconds_of_bounds += time.monotonic() - begun
         return is_proven
 

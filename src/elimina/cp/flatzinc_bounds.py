@@ -18,22 +18,44 @@ _PROPAGATION_SECONDS = 1.0
 """Time limit of propagation: bounds of wide domains may change by one at a time."""
 
 
-def add_bounds(text: bytes, search: CpSearch, value: int | None, pauses: int, seconds: float) -> bool:
-    """Add bounds and costs of values to a paused search; return whether they prove that there is no better solution.
+_READING_FACTOR = 4.0
+"""Ratio of the time for a record to the time in which the core parsed the text."""
+
+
+class FlatZincBounds:
+    """Bounds of a FlatZinc model, whose record is read at the first pause of its search.
 
     Args:
         text: The model.
-        search: The search.
-        value: Value of the objective in the best solution; None if there is no solution.
-        pauses: Number of earlier pauses of the search.
-        seconds: Seconds until the time limit; infinity if there is none.
+        parse_seconds: Seconds that the core took to parse the text.
     """
-    clock = Clock(None if math.isinf(seconds) else seconds)
-    try:
-        record = flatzinc_record(text)
-    except ValueError:
-        # Models with floats have no record.
-        return False
+
+    def __init__(self, text: bytes, parse_seconds: float) -> None:
+        self._text, self._parse_seconds = text, parse_seconds
+        self._record: FlatZincRecord | None = None
+        self._pauses = 0
+
+    def add(self, search: CpSearch, value: int | None, seconds: float) -> bool:
+        """Add bounds and costs of values to a paused search; return whether no better solution exists.
+
+        Args:
+            search: The search.
+            value: Value of the objective in the best solution; None if there is no solution.
+            seconds: Seconds until the time limit; infinity if there is none.
+        """
+        if self._record is None:
+            if seconds < _READING_FACTOR * self._parse_seconds:
+                return False
+            try:
+                self._record = flatzinc_record(self._text)
+            except ValueError:
+                # Models with floats have no record.
+                return False
+        pauses, self._pauses = self._pauses, self._pauses + 1
+        return _add_bounds(self._record, search, value, pauses, Clock(None if math.isinf(seconds) else seconds))
+
+
+def _add_bounds(record: FlatZincRecord, search: CpSearch, value: int | None, pauses: int, clock: Clock) -> bool:
     posted, aim = _posted(record), _aim(record)
     incumbent = None if value is None else record.sign * value
     try:
