@@ -14,8 +14,8 @@ from tests.adversary.case import Case, Defect, Setting
 from tests.adversary.rules import RELATIONS, RULES
 
 MOST_ASSIGNMENTS = 3000
-MAX_COMBINATIONS = 10**8
-"""Largest work of a plan that counts the assignments of a graphical model: denied circuits need far more."""
+MAX_COUNT_SECONDS = 2.0
+"""Longest estimated time of a count of a graphical model, so that the watchdog ends none on a busy machine."""
 REIFIED = frozenset(DECOMPOSITIONS).intersection(RULES) - {"clause"}
 """Constraints that are also posted as conditions; a clause may have no variable."""
 VALUE_ORDERINGS = (
@@ -230,7 +230,7 @@ def _check_bridge(built: Built) -> None:
         raise Defect(f"the graphical model is {result.status}, with {len(built.solutions)} solutions")
     if built.solutions and built.sign and result.value != built.best():
         raise Defect(f"the optimum of the graphical model is {result.value}, not {built.best()}")
-    if calls.plan(graphical, "count", device="cpu").work > MAX_COMBINATIONS:
+    if calls.plan(graphical, "count", threads=1, device="cpu").seconds > MAX_COUNT_SECONDS:
         return
     count = calls.solve(graphical, "count", threads=1, device="cpu").value
     if (count or 0) != len(built.solutions):

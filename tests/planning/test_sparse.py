@@ -95,14 +95,14 @@ def circuit(gates, inputs, seed):
 
 
 def test_less_memory_has_more_steps_on_rows():
-    """Quickest is a mixture, whose dense tables half of the memory has no room for."""
+    """Quickest is a mixture, whose dense tables nine tenths of the memory have no room for."""
     model = circuit(120, 24, seed=2)
     problem, machine = prepare(model, "count", {}), cpu_machine(2)._replace(rows_step=1e-6)
     scopes = [group.scope for group in problem.groups]
     order = find_order(model.sizes, scopes, method="min-fill", iterations=1).order
     quickest = make_sparse_plan(make_plan(Elimination(problem, order, machine, 1 << 40)), problem, machine)
     smaller = make_sparse_plan(
-        make_plan(Elimination(problem, order, machine, quickest.peak_bytes // 2)), problem, machine
+        make_plan(Elimination(problem, order, machine, int(0.9 * quickest.peak_bytes))), problem, machine
     )
     assert 0 < quickest.sparse.predicted[0] < smaller.sparse.predicted[0]
     assert quickest.fits

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import exact_count
+from elimina.planning.count_runs import count_bits, moduli
 from elimina.planning.packed_steps import Steps
 from elimina.result import Result
 from elimina.running.encoding import Encoder
@@ -32,11 +32,10 @@ _LONG_INTEGER_BYTES = 48
 
 def count(execution: Execution, clock: dict[str, float]) -> Result:
     """Count modulo 2^64 and enough primes for the number of assignments; then combine by Chinese remainders."""
-    sizes = execution.problem.model.sizes
-    bits = sum(math.log2(sizes[v]) for v in execution.problem.free) + 1
+    bits = count_bits(execution.problem)
     if bits > _MIN_LONG_COUNT_BITS and _fits_long_integers(execution, bits):
         return _long_count(execution, clock)
-    divisors = _moduli(bits)
+    divisors = moduli(bits)
     sweep, root_cells = Sweep(execution, clock), root_places(execution.plan)
     state: State = {"residues": [0] * len(divisors), **execution.state}
     numbers = execution.slice_numbers(sweep.count)
@@ -96,29 +95,3 @@ def _allows_anything(execution: Execution, program: Program, factors: NDArray[np
     zone = session.run().zone
     session.close()
     return bool(np.isfinite(zone[root_places(execution.plan)]).all())
-
-
-def _moduli(bits: float) -> Sequence[int]:
-    """Return 2^64, and primes below 2^31 until the product of all has enough bits."""
-    result, covered, candidate = [2**64], 64.0, 2**31 - 1
-    while covered < bits:
-        if _is_prime(candidate):
-            result.append(candidate)
-            covered += math.log2(candidate)
-        candidate -= 2
-    return result
-
-
-def _is_prime(odd: int) -> bool:
-    """Return whether an odd number is prime, by Miller-Rabin.
-
-    The bases 2, 7 and 61 decide every number below 4759123141 (Jaeschke 1993).
-    """
-    shift = (odd - 1 & -(odd - 1)).bit_length() - 1
-    for base in (2, 7, 61):
-        power = pow(base, odd - 1 >> shift, odd)
-        if power in (1, odd - 1):
-            continue
-        if not any((power := power * power % odd) == odd - 1 for _ in range(shift - 1)):
-            return False
-    return True

@@ -131,6 +131,9 @@ def _ignored(path: str, reason: str) -> Speeds:
 EXPONENTIAL = 20.0
 """Time of a combination with an exponential, relative to one without."""
 
+PRIME_RUN = 2.0
+"""Time of a count modulo a prime, relative to one modulo 2^64."""
+
 BOTH_PASSES = 4.0
 """Time of the upward and the downward pass, relative to the time of visiting each cell of the tree once at full speed;
 measured on networks."""

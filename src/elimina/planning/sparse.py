@@ -301,6 +301,8 @@ class _Chooser:
             o.cells for o in step.operands if o.source < 0 and self._factor_densities.tuples[o.factor] is not None
         )
         dense += listed / speeds().encoded
+        # The cells of tuples are written, then copied to the arena of the dense steps.
+        dense += sum(2 * o.cells for o in step.operands if self._reads_rows(o)) * item / machine.fresh
         possible = bool(step.operands) and sum(map(field_bits, (*joined_sizes(step), step.domain))) <= WORD * (
             MAX_KEY_WORDS - 1
         )

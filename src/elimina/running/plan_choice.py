@@ -11,6 +11,7 @@ from elimina.backends.gpu_start import is_cupy_installed, outlasts_gpu_start
 from elimina.backends.protocols import Backend
 from elimina.backends.registry import find_cuda, get_backend
 from elimina.errors import DeviceError
+from elimina.planning.count_runs import with_count_runs
 from elimina.planning.machine import machine_of
 from elimina.planning.options import Options
 from elimina.planning.order import CELLS_PER_SECOND, Order
@@ -89,7 +90,7 @@ def _plan_for(
     elimination = elimination_on(backend, problem, order, options)._replace(is_hasty=is_hasty, runs_once=runs_once)
     if options.ibound is not None:
         return bounding_plan(elimination, options, bound_side(problem))
-    return fitting_plan(backend, elimination, options, refinements)
+    return with_count_runs(fitting_plan(backend, elimination, options, refinements), problem)
 
 
 def without_lost_devices(planned: PlannedProblem, options: Options) -> PlannedProblem | None:

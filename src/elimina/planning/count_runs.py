@@ -1,0 +1,131 @@
+"""Runs of a count: the moduli whose product exceeds it, from an upper bound on the number of allowed assignments."""
+
+from __future__ import annotations
+
+import functools
+import heapq
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from elimina.model.table import Table, forbidden_value
+from elimina.planning.machine import PRIME_RUN
+from elimina.planning.plan import Plan
+from elimina.problem.preparation import Problem
+
+_WORD_BITS = 64
+"""Bits that the first run counts."""
+
+_MAX_BOUNDED_TABLES = 4096
+_MAX_BOUNDED_CELLS = 1 << 16
+"""Largest number of tables with which the bound is made, and largest number of cells of a table that it reads."""
+
+
+def moduli(bits: float) -> Sequence[int]:
+    """Return 2^64, and primes below 2^31 until the product of all has enough bits."""
+    result, covered, candidate = [2**_WORD_BITS], float(_WORD_BITS), 2**31 - 1
+    while covered < bits:
+        if _is_prime(candidate):
+            result.append(candidate)
+            covered += math.log2(candidate)
+        candidate -= 2
+    return result
+
+
+def with_count_runs(plan: Plan, problem: Problem) -> Plan:
+    """Return the plan with the estimated seconds of all runs; only a count takes several."""
+    if not problem.described.is_count:
+        return plan
+    primes = len(moduli(count_bits(problem))) - 1
+    return plan._replace(seconds=plan.seconds * (1 + PRIME_RUN * primes)) if primes else plan
+
+
+def count_bits(problem: Problem) -> float:
+    """Return an upper bound on the bits of the number of allowed assignments.
+
+    The bound multiplies, variable by variable, the largest number of values that a table allows once all of its other
+    variables have values. A variable that a table makes a function of others adds nothing.
+    """
+    sizes = problem.model.sizes
+    bits = sum(math.log2(sizes[v]) for v in problem.free) + 1
+    if bits <= _WORD_BITS or len(problem.tables) > _MAX_BOUNDED_TABLES:
+        return bits
+    tables = [
+        table for table in problem.tables if table.rows is None and table.scope and table.cells <= _MAX_BOUNDED_CELLS
+    ]
+    return min(bits, _sequence_bits(problem.free, sizes, _largest_degrees(tables, problem)) + 1)
+
+
+def _largest_degrees(tables: Sequence[Table], problem: Problem) -> list[dict[int, int]]:
+    """Return, for each table and each of its variables, the most values that it allows with the others' values."""
+
+    @functools.cache
+    def degrees(cells: bytes, shape: tuple[int, ...]) -> tuple[int, ...]:
+        support = np.frombuffer(cells, dtype=bool).reshape(shape)
+        return tuple(int(support.sum(axis=axis).max()) for axis in range(len(shape)))
+
+    def support(table: Table) -> NDArray[np.bool_]:
+        return table.values != forbidden_value(problem.model.sense, table.values.dtype)
+
+    return [
+        dict(zip(table.scope, degrees(support(table).tobytes(), table.values.shape), strict=True)) for table in tables
+    ]
+
+
+def _sequence_bits(variables: Sequence[int], sizes: Sequence[int], degrees: Sequence[dict[int, int]]) -> float:
+    """Return the bits of the product of the variables' numbers of values, given those before them in a sequence.
+
+    A variable follows as soon as a table has all of its others, those with the fewest values first. Where there is none,
+    the next is one that no table makes a function of others, if possible.
+    """
+    readers: dict[int, list[int]] = {v: [] for v in variables}
+    for number, degree in enumerate(degrees):
+        for v in degree:
+            readers[v].append(number)
+    functions = {v for degree in degrees for v, values in degree.items() if values <= 1}
+    waiting = iter(sorted(variables, key=lambda v: (v in functions, v)))
+    missing = [len(degree) for degree in degrees]
+    following: list[tuple[float, int]] = []
+    remaining = set(variables)
+    bits = 0.0
+
+    def offer(number: int) -> None:
+        for v, values in degrees[number].items():
+            if v in remaining:
+                heapq.heappush(following, (math.log2(max(1, values)), v))
+
+    for number, count in enumerate(missing):
+        if count == 1:
+            offer(number)
+    while remaining:
+        if following:
+            more, variable = heapq.heappop(following)
+        else:
+            variable = next(waiting)
+            more = math.log2(sizes[variable])
+        if variable not in remaining:
+            continue
+        remaining.remove(variable)
+        bits += more
+        for number in readers[variable]:
+            missing[number] -= 1
+            if missing[number] == 1:
+                offer(number)
+    return bits
+
+
+def _is_prime(odd: int) -> bool:
+    """Return whether an odd number is prime, by Miller-Rabin.
+
+    The bases 2, 7 and 61 decide every number below 4759123141 (Jaeschke 1993).
+    """
+    shift = (odd - 1 & -(odd - 1)).bit_length() - 1
+    for base in (2, 7, 61):
+        power = pow(base, odd - 1 >> shift, odd)
+        if power in (1, odd - 1):
+            continue
+        if not any((power := power * power % odd) == odd - 1 for _ in range(shift - 1)):
+            return False
+    return True

@@ -1,0 +1,64 @@
+"""Runs of a count: an upper bound on the number of assignments, and the moduli that it needs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import elimina
+from elimina.planning import count_runs
+from elimina.planning.count_runs import count_bits, moduli
+from elimina.problem.preparation import prepare
+from elimina.running.sweep import Sweep
+from tests import calls
+from tests.random_models import KINDS, models
+
+
+def functions(length, free=4):
+    """A few free variables, and a chain of variables that are functions of these and of each other."""
+    rng = np.random.default_rng(length)
+    factors = []
+    for x in range(free, length):
+        cells = np.full((3, 3, 3), np.inf)
+        for first in range(3):
+            for second in range(3):
+                cells[first, second, rng.integers(3)] = 0.0
+        factors.append(((x - free, x - 1, x), cells))
+    return elimina.Model.from_arrays([3] * length, factors)
+
+
+@given(st.sampled_from(KINDS).flatmap(models))
+def test_no_count_exceeds_its_bound(model):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(count_runs, "_WORD_BITS", 0)
+        bits = count_bits(prepare(model, "count", {}))
+    number = int(elimina.solve(model, "count").value or 0)
+    assert number < 2**bits
+    assert bits <= sum(map(math.log2, model.sizes)) + 1
+
+
+def test_functions_of_other_variables_need_no_further_run(monkeypatch):
+    """Without the bound on 3^100 assignments there would be four runs."""
+    runs = []
+    whole = Sweep.run
+    monkeypatch.setattr(Sweep, "run", lambda self, *rest: runs.append(rest) or whole(self, *rest))
+    model = functions(100)
+    assert elimina.solve(model, "count").value == 3**4
+    assert len(runs) == 1
+
+
+def test_a_plan_estimates_all_runs():
+    """A chain of free variables needs as many moduli as its 3^n assignments."""
+    allowed = np.zeros((3, 3))
+    allowed[0, 0] = np.inf
+    short, long = (
+        elimina.Model.from_arrays([3] * length, [((x, x + 1), allowed) for x in range(length - 1)])
+        for length in (40, 200)
+    )
+    runs = len(moduli(count_bits(prepare(long, "count", {}))))
+    assert runs > 5
+    assert calls.plan(long, "count", device="cpu").seconds > runs * calls.plan(short, "count", device="cpu").seconds
