@@ -29,6 +29,11 @@ _independent_posteriors = loaded_on_use("elimina.methods.independent_marginals",
 
 _NEEDS_LESS = "elimination in segments or with files, which have no checkpoints, may need less: leave out"
 
+_MAX_WRITTEN_BYTES = 1 << 32
+"""Largest size of listed tables that are written out for a run with a checkpoint and no memory limit."""
+
+_LEAST_CELL_BYTES = 2
+
 
 def answer_question(
     model: ModelLike,
@@ -55,9 +60,6 @@ def answer_question(
     """
     started = time.monotonic()
     folder = options.checkpoint
-    if folder is not None:
-        options = options if options.tables == "sparse" else options._replace(tables="dense")
-
     is_plain = options.solving.may_eliminate and folder is None and options.hint is None
     if is_plain and options.on_plan is None and options.progress is None and isinstance(model, Model):
         evidence = as_evidence(evidence, model)
@@ -91,10 +93,11 @@ def answer_question(
         if not models:
             provide_fallback(read_model)
         question = Question(read_model, task, as_evidence(evidence, read_model), query)
-        with contextlib.nullcontext() if folder is None else _checkpoint(str(folder), options) as checkpoint:
+        call_options = options if folder is None else _with_tables_of_checkpoint(options, task, read_model)
+        with contextlib.nullcontext() if folder is None else _checkpoint(str(folder), call_options) as checkpoint:
             checkpoints.extend([] if checkpoint is None else [checkpoint])
             with set_aside(len(read_model.factors)):
-                pursue(call, task_portfolio(Solver(question, options, call, checkpoint)))
+                pursue(call, task_portfolio(Solver(question, call_options, call, checkpoint)))
 
     # A short time limit may pass before the work begins.
     if isinstance(model, Model):
@@ -138,6 +141,19 @@ def _check_exact(result: Result, options: Options) -> None:
         f"no method makes the answer exact in the memory that it may use; give more memory ({option('memory')}), or "
         f"leave out {option('exact')}"
     )
+
+
+def _with_tables_of_checkpoint(options: Options, task: Task, model: Model) -> Options:
+    """Return options with dense or sparse tables, whatever memory is free now: a resumed run has the same tables.
+
+    Tables are dense, unless tables that list their tuples are too large to be written out.
+    """
+    if options.tables != "auto":
+        return options
+    cells = sum(table.cells for table in model.factors if table.rows is not None)
+    max_bytes = options.room or _MAX_WRITTEN_BYTES
+    is_sparse = described(task).has_rows and cells * _LEAST_CELL_BYTES > max_bytes
+    return options._replace(tables="sparse" if is_sparse else "dense")
 
 
 def _checkpoint(folder: str, options: Options) -> contextlib.closing[Checkpoint]:
