@@ -193,6 +193,51 @@ def test_answers_equal_those_of_a_junction_tree(kind, seed, length):
         assert answer.marginals[variable][int(t)] == pytest.approx(posterior.array, abs=1e-9)
 
 
+def scaled_model(model, seed):
+    """Return a model with each table times a power of two, and the exponents of a first slice and of a later one."""
+    random = np.random.default_rng([seed, 5])
+    networks, sums = [], []
+    for network in (model.initial, model.transition):
+        exponents = random.choice([-1000, -40, 0, 0, 40, 1023], len(network.factors))
+        tables = [
+            Table(factor.scope, np.ldexp(factor.values, exponent))
+            for factor, exponent in zip(network.factors, exponents, strict=True)
+        ]
+        networks.append(Model(network.variables, tables, sense="probability", children=network.children, check=False))
+        sums.append(int(exponents.sum()))
+    return DynamicModel(*networks), sums
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", ["chain", "chain by trees", "any"])
+@given(seed=st.integers(0, 2**32), length=st.integers(1, 4))
+def test_scales_of_numbers_change_totals_alone(kind, seed, length):
+    """Numbers up to 1e308 and down to 1e-301, whose products in a slice no float holds."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        model = random_model(seed, is_chain=kind != "any")
+        scaled, (first, later) = scaled_model(model, seed)
+        if kind == "chain by trees":
+            by_trees(model, monkeypatch)
+            by_trees(scaled, monkeypatch)
+        columns = random_observations(model, seed, length)
+        scale = (first + (length - 1) * later) * math.log(2)
+        expected = model.log_likelihood(columns)
+        assert scaled.log_likelihood(columns) == pytest.approx(expected + scale, rel=1e-12, abs=1e-9)
+        if expected == -math.inf:
+            return
+        for question in ("smooth", "filter"):
+            answer, other = getattr(model, question)(columns), getattr(scaled, question)(columns)
+            scales = np.array([first, *[later] * (length - 1)]) * math.log(2)
+            assert other.log_evidence == pytest.approx(answer.log_evidence + scales, rel=1e-12, abs=1e-9)
+            for name, table in answer.marginals.items():
+                assert other.marginals[name] == pytest.approx(table, abs=1e-9)
+        assert scaled.viterbi(columns)[1] == pytest.approx(model.viterbi(columns)[1] + scale, rel=1e-12, abs=1e-9)
+        online = elimina.OnlineFilter(scaled)
+        for t in range(length):
+            online.update({name: column[t] for name, column in columns.items() if column[t] is not None})
+        assert online.log_likelihood == pytest.approx(expected + scale, rel=1e-12, abs=1e-9)
+
+
 @pytest.mark.parametrize("kind", ["chain", "any"])
 @given(seed=st.integers(0, 2**32), lengths=st.lists(st.integers(0, 5), min_size=1, max_size=20))
 def test_sequences_at_once_equal_each_alone(kind, seed, lengths):

@@ -26,6 +26,7 @@ from elimina.methods.observed_sequences import (
     sequence_of_observations,
     store_rows,
 )
+from elimina.methods.slice_scales import SliceScales
 from elimina.methods.slice_trees import SliceTrees
 from elimina.model.dynamic_network import DynamicNetwork, slices_of_cpds, slices_of_matrices
 from elimina.model.model import Model, variable_indices
@@ -295,7 +296,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         with self._lock:
             for answer in self._engine(checked).filtered(sequences, _limits(checked), {}, keeps_states=False):
                 totals[answer.rows] = answer.log_totals
-        sums = _sums(totals, sequences)
+        sums = _sums(totals + self._scales.log_scales(sequences), sequences)
         return float(sums[0]) if sequences.is_single else sums
 
     @_IN_WORDS
@@ -380,6 +381,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         sequences, checked = self.sequences_of(observations, lengths), _checked(options_of(options, device, memory))
         with self._lock:
             states, scores = self._engine(checked).best_paths(sequences, _limits(checked))
+            scores = scores + _sums(self._scales.log_scales(sequences), sequences)
         impossible = np.flatnonzero(np.isneginf(scores))
         if len(impossible):
             raise self._impossible(sequences, int(impossible[0]), checked)
@@ -428,6 +430,10 @@ class DynamicModel(DynamicNetwork, Displayed):
         others = [v for v in range(len(self.variables)) if v not in self.interface]
         return others[0] if len(others) == 1 else None
 
+    @functools.cached_property
+    def _scales(self) -> SliceScales:
+        return SliceScales.of(self)
+
     def sequences_of(self, observations: Any, lengths: Sequence[int] | None = None) -> Sequences:
         """Return observations as arrays: see ``filter``."""
         return read_sequences(self.initial, self._sole_observed, observations, lengths)
@@ -439,12 +445,12 @@ class DynamicModel(DynamicNetwork, Displayed):
         """Return the object that passes messages, for checked options; it is cached for the next question."""
         states = math.prod(self.variables[v].size for v in self.interface)
         if states <= MAX_STATES and not options.needs_gpu and is_hidden_chain(self):
-            chain = self._chain or HiddenChain(self)
+            chain = self._chain or HiddenChain(self._scales.network)
             if chain.matrix_bytes <= _MATRIX_SHARE * host_memory(options):
                 self._chain = chain
                 return chain
         if self._trees is None or self._trees[0] != options:
-            self._trees = options, SliceTrees(self, options)
+            self._trees = options, SliceTrees(self._scales.network, options)
         return self._trees[1]
 
     def _collect(
@@ -479,6 +485,7 @@ class DynamicModel(DynamicNetwork, Displayed):
                 totals[answer.rows] = answer.log_totals
                 for v, table in answer.marginals.items():
                     store_rows(marginals[v], answer.rows, table)
+        totals += self._scales.log_scales(sequences)
         sums = _sums(totals, sequences)
         if sequences.is_single and np.isneginf(sums).any():
             raise self._impossible(culprits or sequences, 0, checked)
@@ -608,8 +615,9 @@ class OnlineFilter(Displayed):
             message, log_total, marginals = engine.advance(self._message, sequences, 0, self._asked)
         if log_total == -math.inf:
             raise self.model._impossible_at(sequences, 0, self.count)
+        scales = self.model._scales
+        self.log_likelihood += log_total + (scales.later if self.count else scales.first)
         self._message, self.count = message, self.count + 1
-        self.log_likelihood += log_total
         return self._named(marginals)
 
     @_IN_WORDS

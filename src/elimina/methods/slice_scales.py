@@ -1,0 +1,68 @@
+"""Scales of a dynamic network: numbers far from 1 become numbers near 1, times a power of two of each slice."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from elimina.methods.observed_sequences import Floats, Sequences
+from elimina.model.dynamic_network import DynamicNetwork
+from elimina.model.model import Model
+from elimina.model.table import Table
+
+_LARGEST_EXPONENT = 16
+"""Exponent of two up to which a table's largest number stays as it is: the products of a slice's tables fit a float."""
+
+
+class SliceScales(NamedTuple):
+    """A dynamic network with numbers near 1, and what was divided out.
+
+    Attributes:
+        network: The network with scaled tables; the given one if none is scaled.
+        first: Natural logarithm of the scale of the first slice.
+        later: Natural logarithm of the scale of each later slice.
+    """
+
+    network: DynamicNetwork
+    first: float = 0.0
+    later: float = 0.0
+
+    @staticmethod
+    def of(network: DynamicNetwork) -> SliceScales:
+        """Return the scales of a network. A valid one has none: no distribution's largest number is far from 1."""
+        first, later = _exponents(network.initial), _exponents(network.transition)
+        if not any(first) and not any(later):
+            return SliceScales(network)
+        scaled = DynamicNetwork(_scaled(network.initial, first), _scaled(network.transition, later), network.name)
+        return SliceScales(scaled, sum(first) * math.log(2), sum(later) * math.log(2))
+
+    def log_scales(self, sequences: Sequences) -> Floats:
+        """Return the logarithms of the scales of all slices of some sequences."""
+        scales = np.full(len(sequences.codes), self.later)
+        starts = sequences.starts
+        scales[starts[:-1][np.diff(starts) > 0]] = self.first
+        return scales
+
+
+def _exponents(model: Model) -> list[int]:
+    """Return the exponents of two to divide the tables by."""
+    peaks = [max(float(table.values.max(initial=0.0)), float(table.default or 0.0)) for table in model.factors]
+    exponents = [math.frexp(peak)[1] for peak in peaks]
+    return [exponent if abs(exponent) > _LARGEST_EXPONENT else 0 for exponent in exponents]
+
+
+def _scaled(model: Model, exponents: list[int]) -> Model:
+    pairs = zip(model.factors, exponents, strict=True)
+    tables = [_divided(table, exponent) if exponent else table for table, exponent in pairs]
+    return Model(model.variables, tables, sense="probability", children=model.children, check=False)
+
+
+def _divided(table: Table, exponent: int) -> Table:
+    """Return a table divided by a power of two."""
+    values = np.ldexp(table.values.astype(np.float64), -exponent)
+    if table.rows is None:
+        return Table(table.scope, values)
+    default = math.ldexp(float(table.default or 0.0), -exponent)
+    return Table(table.scope, values, sizes=table.sizes, rows=table.rows, default=default)
