@@ -16,7 +16,7 @@ from elimina.generate import grid_model, random_model
 from elimina.model import table as table_module
 from elimina.model.table import FORBIDDEN
 from elimina.planning import sparse
-from elimina.planning.machine import cpu_machine
+from elimina.planning.machine import cpu_machine, speeds
 from elimina.planning.order import find_order
 from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.sparse import Density, make_sparse_plan, predicted_shares
@@ -244,6 +244,24 @@ def test_marginals_that_no_dense_table_holds():
     result = calls.solve(model, "mar", device="cpu", memory=1 << 26, order="min-fill")
     for n, table in enumerate(result.marginals.values()):
         np.testing.assert_allclose(list(table.values()), np.roll([0.5, 0.25, 0.25], n))
+
+
+def test_slices_of_lists_include_the_time_of_encoding(monkeypatch):
+    """Each slice reads all tuples: on a machine that encodes slowly, this is what takes the time."""
+    slow = speeds()._replace(encoded=1e4)
+    monkeypatch.setattr(sparse, "speeds", lambda: slow)
+    rng = np.random.default_rng(3)
+    tuples = np.unique(rng.integers(0, 8, (100_000, 8)), axis=0)
+    costs = np.zeros(len(tuples), dtype=np.int64)
+    relation = elimina.Table(range(8), costs, sizes=[8] * 8, rows=tuples, default=FORBIDDEN)
+    model = elimina.Model([elimina.Variable(f"v{v}", 8) for v in range(8)], [relation])
+    options = {"device": "cpu", "threads": 1, "tables": "sparse"}
+    whole = calls.plan(model, "count", **options)
+    sliced = calls.plan(model, "count", **options, memory=whole.peak_bytes // 2, slices=10**6)
+    slices = sliced.form.slices
+    assert slices > 1
+    assert sliced.fits
+    assert sliced.seconds > slices * len(tuples) / slow.encoded
 
 
 @on_devices

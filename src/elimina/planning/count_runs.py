@@ -19,8 +19,10 @@ _WORD_BITS = 64
 """Bits that the first run counts."""
 
 _MAX_BOUNDED_TABLES = 4096
+"""Largest number of tables of a problem that is bounded."""
+
 _MAX_BOUNDED_CELLS = 1 << 16
-"""Largest number of tables with which the bound is made, and largest number of cells of a table that it reads."""
+"""Largest number of cells of a table that the bound reads."""
 
 
 def moduli(bits: float) -> Sequence[int]:
@@ -67,7 +69,7 @@ def _largest_degrees(tables: Sequence[Table], problem: Problem) -> list[dict[int
         return tuple(int(support.sum(axis=axis).max()) for axis in range(len(shape)))
 
     def support(table: Table) -> NDArray[np.bool_]:
-        return table.values != forbidden_value(problem.model.sense, table.values.dtype)
+        return np.asarray(table.values != forbidden_value(problem.model.sense, table.values.dtype))
 
     return [
         dict(zip(table.scope, degrees(support(table).tobytes(), table.values.shape), strict=True)) for table in tables
@@ -77,7 +79,7 @@ def _largest_degrees(tables: Sequence[Table], problem: Problem) -> list[dict[int
 def _sequence_bits(variables: Sequence[int], sizes: Sequence[int], degrees: Sequence[dict[int, int]]) -> float:
     """Return the bits of the product of the variables' numbers of values, given those before them in a sequence.
 
-    A variable follows as soon as a table has all of its others, those with the fewest values first. Where there is none,
+    A variable follows as soon as a table has all of its others, those with the fewest values first. If there is none,
     the next is one that no table makes a function of others, if possible.
     """
     readers: dict[int, list[int]] = {v: [] for v in variables}

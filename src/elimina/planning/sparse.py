@@ -23,9 +23,9 @@ from elimina.model.table import Table, forbidden_value
 from elimina.option_names import option
 from elimina.planning.key_layout import DTYPES, MAX_KEY_WORDS, WORD, field_bits
 from elimina.planning.listed_tables import listed_tuples, with_listed
-from elimina.planning.machine import SORTED_TUPLES, Machine, cpu_machine, speeds
+from elimina.planning.machine import SLICE_SECONDS, SLICED_TABLE_SECONDS, SORTED_TUPLES, Machine, cpu_machine, speeds
 from elimina.planning.packed_steps import Steps
-from elimina.planning.plan import OutsideBounds, Plan, Sparse, StorageForm, TablePlace
+from elimina.planning.plan import OutsideBounds, Plan, Sparse, StorageForm, TablePlace, slice_runs
 from elimina.planning.program import place_steps
 from elimina.planning.record import MAX_OPERANDS
 from elimina.planning.step import JOIN, FactorLayout, Operand, Output, Step
@@ -213,7 +213,27 @@ def make_sparse_plan(
     if chosen is None:
         # The fastest plan does not fit; without its dense tables, it may.
         chosen = _with_forms(plan, machine, factor_densities, True, times, only_fitting=True)
-    return None if chosen is plan else chosen
+    if chosen is None or chosen is plan:
+        return None
+    return chosen._replace(seconds=chosen.seconds + _slice_seconds(chosen, problem))
+
+
+def _slice_seconds(plan: Plan, problem: Problem) -> float:
+    """Return the estimated seconds of slices besides their steps: each one encodes the factors that it changes."""
+    if not plan.form.variables:
+        return 0.0
+    runs = slice_runs(plan.form.sizes)
+    level_of = {v: level for level, v in enumerate(plan.form.variables, start=1)}
+    seconds = runs[-1] * SLICE_SECONDS
+    for factor in plan.factors:
+        tables = [problem.tables[member] for member in factor.members]
+        level = max((level_of.get(v, 0) for table in tables for v in table.scope), default=0)
+        # Each slice reads all tuples of a list, and compares them with each of its values.
+        lists = [table for table in tables if table.rows is not None]
+        numbers = sum(len(table.values) * (1 + len(level_of.keys() & table.scope)) for table in lists)
+        numbers += factor.span if factor.tuples is None else 0
+        seconds += runs[level] * (SLICED_TABLE_SECONDS + numbers / speeds().encoded) if level else 0.0
+    return seconds
 
 
 class _FactorDensities(NamedTuple):
