@@ -20,7 +20,7 @@ from elimina.methods.junction_tree import JunctionTree
 from elimina.methods.policy_search import best_policies
 from elimina.methods.single_policy_updating import DecisionQuestion, PolicySet
 from elimina.model.decision_network import DecisionNetwork
-from elimina.model.model import variable_indices
+from elimina.model.model import names_of, variable_indices
 from elimina.model.row_table import RowTable
 from elimina.option_names import by_interface
 from elimina.planning.options import DEFAULT, Options
@@ -291,7 +291,8 @@ class InfluenceDiagram(DecisionNetwork):
         seconds, checked = arguments.seconds("time_limit", time_limit), _checked(options)
         question = self._question(evidence, None, restarts, seed)
         asked = self._candidates(d, candidates, question.evidence)
-        diagrams = [self, *(self.with_observations(d, [v]) for v in asked)]
+        (name,) = names_of(self.network, [d])
+        diagrams = [self, *(self.with_observations(name, names_of(self.network, [v])) for v in asked)]
 
         def work() -> list[PolicySet]:
             questions = [question._replace(diagram=diagram) for diagram in diagrams]

@@ -68,8 +68,12 @@ def stated(case: Case) -> dict[Any, Any]:
 
 
 def as_mapping(spec: Spec, evidence: list[list[Any]]) -> dict[Any, Any]:
-    """Evidence as a mapping."""
-    return {v if how == "index" else spec["variables"][v][0]: _value(spec, v, how, known) for v, how, known in evidence}
+    """Evidence as a mapping; an index that is another variable's name would be an error."""
+    names = [name for name, *_ in spec["variables"]]
+    return {
+        v if how == "index" and str(v) not in names[:v] + names[v + 1 :] else names[v]: _value(spec, v, how, known)
+        for v, how, known in evidence
+    }
 
 
 def _value(spec: Spec, v: int, how: str, known: Any) -> Any:

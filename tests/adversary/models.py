@@ -63,15 +63,18 @@ def make_model(
 def _variables(rng: random.Random) -> list[list[Any]]:
     most = rng.choice([60, 300, MOST_ASSIGNMENTS])
     total, variables = 1, []
-    style = rng.choice(["plain", "plain", "plain", "spaced", "digits"])
+    style = rng.choice(["plain", "plain", "plain", "spaced", "digits", "numerals"])
     for number in range(rng.choice([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])):
         size = rng.choice([1, 2, 2, 2, 3, 3, 4, 5, 6])
         if total * size > most:
             continue
         total *= size
-        name = {"plain": f"x{number}", "spaced": f"node {number} é", "digits": str(90 - number)}[style]
+        name = f"node {number} é" if style == "spaced" else str(90 - number) if style == "digits" else f"x{number}"
         states = _states(rng, size) if rng.random() < 0.4 else None
         variables.append([name, size, states])
+    if style == "numerals":  # each name is the index of some variable, mostly of another one
+        for variable, index in zip(variables, rng.sample(range(len(variables)), len(variables)), strict=True):
+            variable[0] = str(index)
     return variables
 
 

@@ -21,7 +21,17 @@ from tests.calls import junction_tree
 OFF = 1e-9
 """Rounding of a probability."""
 
-QUERIES = ("marginals", "max_marginals", "log10_evidence", "mpe", "joint", "entropy", "mutual_information", "sample")
+QUERIES = (
+    "marginals",
+    "max_marginals",
+    "log10_evidence",
+    "mpe",
+    "joint",
+    "entropy",
+    "conditional",
+    "mutual_information",
+    "sample",
+)
 
 LARGEST_JOINT = 3_000
 """Joint values of the variables of a query."""
@@ -78,7 +88,7 @@ def _query(rng: random.Random, spec: Spec) -> list[Any]:
         some.pop()
     if what in ("joint", "entropy"):
         return [what, some]
-    if what == "mutual_information":
+    if what in ("conditional", "mutual_information"):
         return [what, some[:1], some[1:]]
     if what == "sample":
         return [what, rng.choice([0, 1, 20, FREQUENT]), rng.randrange(3), None if rng.random() < 0.5 else some]
@@ -217,6 +227,14 @@ class Session:
         total, parts = self.oracle().log_sum(), self.oracle().log_sums(asked)
         places = np.ndindex(*(self.spec["variables"][v][1] for v in asked))
         return [math.exp(parts.get(place, -math.inf) - total) for place in places]
+
+    def conditional(self, answer: Any, asked: list[int], given: list[int]) -> None:
+        """Check a conditional distribution, by the joint one that it is a share of."""
+        joint = np.reshape(self.joint_of([*asked, *given]), answer.shape)
+        totals = joint.sum(axis=tuple(range(len(asked))), keepdims=True)
+        # Products with the totals have no quotients of rounding errors, and no NaN where a total is 0.
+        shares = np.where(totals > 0, answer.array, 0.0) * totals
+        close(shares.ravel(), joint.ravel(), f"the posterior of {self.named(asked)} given {self.named(given)}", OFF)
 
     def entropy(self, answer: float, asked: list[int]) -> None:
         """Check an entropy."""

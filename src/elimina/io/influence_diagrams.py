@@ -90,11 +90,12 @@ class DiagramBuilder(NetworkBuilder):
                 raise TextError(f"utility {name!r} has no table")
             weight = 1.0 if weights is None else weights[name]
             utilities[name] = Table(table.scope, table.values * weight)
+        names = [variable.name for variable in self._variables]
         return DiagramParts(
             self._variables,
             list(self._factors.values()),
             list(self._factors),
-            self._observed,
+            {names[d]: [names[v] for v in seen] for d, seen in self._observed.items()},
             utilities,
             no_forgetting,
             self.name,

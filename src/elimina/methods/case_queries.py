@@ -15,7 +15,7 @@ from elimina.io.cases import Cases, as_cases, labels_of
 from elimina.io.filled_frames import filled_frame
 from elimina.methods.compiled_tree import CompiledTree, Observations, memory_errors_of_trees, one_call_at_a_time
 from elimina.methods.small_networks import rewritten_for_sums
-from elimina.model.model import Model, variable_indices
+from elimina.model.model import Model, names_of, variable_indices
 from elimina.model.variable import state_array
 from elimina.problem.evidence import Observed, with_factors
 from elimina.problem.preparation import with_scopes
@@ -162,8 +162,8 @@ class CaseQueries(CompiledTree):
         columns, values = as_cases(cases, self.model, indices=indices, ignore_extra=ignore_extra)
         others = [position for position, v in enumerate(columns) if v != target]
         features = Cases(tuple(columns[position] for position in others), values[:, others])
-        posteriors = self.batch(features, [target])
-        return np.ascontiguousarray(posteriors.marginals[self.model.variables[target].name])
+        (name,) = names_of(self.model, [target])
+        return np.ascontiguousarray(self.batch(features, [name]).marginals[name])
 
     @arguments.with_checked_keywords()
     def predict_log_proba(
@@ -245,7 +245,8 @@ class CaseQueries(CompiledTree):
         asked = variable_indices(self.model, names, "names")
         if not asked:
             raise InputError("names is empty: name the variables whose most probable states are asked for")
-        answer = self.batch(cases, (), progress, joints=[asked], indices=indices, ignore_extra=ignore_extra)
+        joints = [names_of(self.model, asked)]
+        answer = self.batch(cases, (), progress, joints=joints, indices=indices, ignore_extra=ignore_extra)
         variables = [self.model.variables[v] for v in asked]
         assert answer.joints is not None
         joint = answer.joints[tuple(variable.name for variable in variables)]

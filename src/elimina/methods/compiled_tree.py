@@ -19,7 +19,7 @@ from elimina.errors import ImpossibleEvidenceError, MemoryLimitError
 from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.methods.information import rounding_of
 from elimina.methods.small_networks import SmallAnswer, SmallNetwork, is_small
-from elimina.model.model import variable_indices
+from elimina.model.model import names_of, variable_indices
 from elimina.model.named_table import ArraySlices
 from elimina.model.states import State
 from elimina.number_texts import bytes_text, count_text, seconds_text
@@ -322,7 +322,7 @@ class CompiledTree(Displayed):
                 raise ImpossibleEvidenceError(impossible_text(self.model, self._observations))
             shares, slices = small_answer.shares.copy(), self._slices_by_name
             if indices is not None:
-                slices = {name: slices[name] for name in (self.model.variables[v].name for v in indices)}
+                slices = {name: slices[name] for name in names_of(self.model, indices)}
             return ArraySlices(shares, slices)
         outputs = self._all_outputs if indices is None else self._outputs_of(indices)
         answer = self._run(semiring, outputs.numbers)
@@ -340,7 +340,7 @@ class CompiledTree(Displayed):
     def _outputs_of(self, variables: Sequence[int]) -> _Outputs:
         outputs = self._output_numbers
         return _Outputs(
-            names=[self.model.variables[v].name for v in variables],
+            names=names_of(self.model, variables),
             numbers=tuple([outputs[v] for v in variables if v in outputs]),
             missing=[position for position, v in enumerate(variables) if v not in outputs],
         )

@@ -29,7 +29,7 @@ from elimina.methods.observed_sequences import (
 from elimina.methods.slice_scales import SliceScales
 from elimina.methods.slice_trees import SliceTrees
 from elimina.model.dynamic_network import DynamicNetwork, slices_of_cpds, slices_of_matrices
-from elimina.model.model import Model, variable_indices
+from elimina.model.model import Model, names_of, variable_indices
 from elimina.model.named_table import NamedTables
 from elimina.model.states import State
 from elimina.model.variable import state_array
@@ -337,10 +337,11 @@ class DynamicModel(DynamicNetwork, Displayed):
         asked = range(len(self.variables)) if variables is None else self._indices(variables)
         self._check_posteriors(len(sequences.codes) + steps * (len(sequences.starts) - 1), asked, chosen)
         extended = sequences.extended(steps)
-        answer = self._collect(extended, asked, chosen, is_smoothed=False, culprits=sequences)
+        names = names_of(self.initial, asked)
+        answer = self._collect(extended, names, chosen, is_smoothed=False, culprits=sequences)
         rows = np.flatnonzero(extended.is_added(steps))
         variables_asked = tuple(self.variables[v] for v in asked)
-        marginals = {v.name: answer.marginals[v.name][rows] for v in variables_asked}
+        marginals = {name: answer.marginals[name][rows] for name in names}
         return Posteriors(marginals, answer.log10_evidence[rows], variables_asked)
 
     @_IN_WORDS

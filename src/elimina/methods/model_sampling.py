@@ -127,7 +127,7 @@ def _from_junction_tree(
     """Draw exact samples from messages on a GPU."""
     tree = JunctionTree(model, options=options._replace(exact=True))
     try:
-        tree.set_evidence({v: _evidence_item(model, v, what) for v, what in observations.items()})
+        tree.set_evidence({model.variables[v].name: _evidence_item(model, v, what) for v, what in observations.items()})
         indices = tree.sample(question.samples, question.seed, indices=True)
         zeros, size = np.zeros(question.samples), float(question.samples)
         return Samples(model.variables, indices, zeros, is_exact=True, effective_size=size, log10_z=tree.log10_evidence)

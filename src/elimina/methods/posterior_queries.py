@@ -16,7 +16,7 @@ from elimina.methods.joint_estimation import estimated_joint
 from elimina.methods.marginals import joint_table
 from elimina.methods.posterior_estimation import ESTIMATE_SECONDS, error_of, posteriors_within
 from elimina.methods.small_networks import rewritten_for_sums
-from elimina.model.model import Model, variable_indices
+from elimina.model.model import Model, names_of, variable_indices
 from elimina.model.named_table import NamedTable, NamedTables
 from elimina.number_texts import bytes_text
 from elimina.problem.evidence import with_leaves
@@ -64,7 +64,7 @@ class PosteriorQueries(CompiledTree):
         tables = result.marginals.arrays()
         if indices is None:
             return tables
-        return {name: tables[name] for name in (self.model.variables[v].name for v in indices)}
+        return {name: tables[name] for name in names_of(self.model, indices)}
 
     def _estimated(self) -> Result:
         """Return the posteriors of all variables from estimates, made once for a set of evidence."""
@@ -138,7 +138,7 @@ class PosteriorQueries(CompiledTree):
         arguments.in_order("variables", variables)
         arguments.in_order("given", given)
         asked = variable_indices(self.model, variables, "variables")
-        joint = self.joint([*asked, *variable_indices(self.model, given, "given")])
+        joint = self.joint(names_of(self.model, [*asked, *variable_indices(self.model, given, "given")]))
         totals = joint.array.sum(axis=tuple(range(len(asked))), keepdims=True)
         with np.errstate(invalid="ignore"):
             joint.array /= totals
@@ -157,7 +157,7 @@ class PosteriorQueries(CompiledTree):
             raise InputError(f"variable {self.model.variables[twice].name!r} is named twice: name each variable once")
         self.error = 0.0
         if len(asked) == 1 and not is_rewritten(self.model) and self.is_exact:
-            (posterior,) = self._tables("sum-product", asked).values()
+            (posterior,) = self._tables("sum-product", names_of(self.model, asked)).values()
             return posterior
         if self.is_exact:
             self._check_possible()
@@ -208,6 +208,6 @@ class PosteriorQueries(CompiledTree):
     def mutual_information(self, one: Sequence[str | int], other: Sequence[str | int]) -> float:
         """Return the mutual information of two disjoint sets of variables given the evidence, in bits."""
         rows, columns = variable_indices(self.model, one, "one"), variable_indices(self.model, other, "other")
-        table = self.joint([*rows, *columns]).array
+        table = self.joint(names_of(self.model, [*rows, *columns])).array
         row_count = math.prod(table.shape[: len(rows)])
         return mutual_information(table.reshape(row_count, -1), self._rounding)

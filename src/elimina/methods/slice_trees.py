@@ -111,7 +111,8 @@ class SliceTree:
         states = {
             v: _product(sizes[v], observed) if len(observed) > 1 else observed[0] for v, observed in weights.items()
         }
-        self._tree.set_evidence({v: _evidence(self._tree.model, v, observed) for v, observed in states.items()})
+        model = self._tree.model
+        self._tree.set_evidence({model.variables[v].name: _evidence(model, v, state) for v, state in states.items()})
 
     @property
     def log_sum(self) -> float:
@@ -127,18 +128,17 @@ class SliceTree:
     def interface_marginal(self, *, before: bool = False) -> Floats:
         """Return the posterior of the slice's interface or, with ``before``, of the previous one; 1 if it is empty."""
         joint = self._before if before else self._after
-        return np.ones(1) if joint is None else self._tree.marginals([self._number_of[joint]])[self._name(joint)].array
+        return np.ones(1) if joint is None else self._marginal(joint)
 
     def moves(self) -> Floats:
         """Return the joint posterior of the previous interface (rows) and of the slice's own one (columns)."""
         if self._pair is None:
             return self.interface_marginal()[None]
-        return self._tree.marginals([self._number_of[self._pair]])[self._name(self._pair)].array.reshape(
-            self._states, -1
-        )
+        return self._marginal(self._pair).reshape(self._states, -1)
 
-    def _name(self, joint: int) -> str:
-        return self._tree.model.variables[self._number_of[joint]].name
+    def _marginal(self, joint: int) -> Floats:
+        name = self._tree.model.variables[self._number_of[joint]].name
+        return self._tree.marginals([name])[name].array
 
 
 def _evidence(model: Model, v: int, observation: Observation) -> object:

@@ -15,7 +15,7 @@ from elimina.errors import InputError
 from elimina.model.conditional_tables import aligned_array, network_of
 from elimina.model.decision_graph import DecisionGraph, graph_of
 from elimina.model.distributions import find_cycle
-from elimina.model.model import Model, variable_index, variable_indices
+from elimina.model.model import Model, names_of, variable_index, variable_indices
 from elimina.model.named_table import NamedTable
 from elimina.model.policy import Policy
 from elimina.model.states import State, StateIndex, native
@@ -279,7 +279,7 @@ class DecisionNetwork(Displayed):
             self.variables,
             self.network.factors[:count],
             list(self._scopes),
-            observed,
+            {self.variables[d].name: names_of(self.network, seen) for d, seen in observed.items()},
             self.utilities,
             no_forgetting=no_forgetting,
             name=self.name,

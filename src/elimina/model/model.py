@@ -371,9 +371,6 @@ class Model(Displayed):
         items = [variables] if isinstance(variables, str | int) else variables
         return set(variable_indices(self, items, argument))
 
-    def _names_of(self, indices: Iterable[int]) -> list[str]:
-        return [self.variables[v].name for v in indices]
-
     def parents(self, variable: str | int) -> list[str]:
         """Return the names of a variable's parents, in the order of its table.
 
@@ -388,16 +385,16 @@ class Model(Displayed):
             >>> Model.from_cpds({"a": [0.5, 0.5], ("b", "a"): [[0.9, 0.2], [0.1, 0.8]]}).parents("b")
             ['a']
         """
-        return self._names_of(self._graph.parents[variable_index(self, variable)])
+        return names_of(self, self._graph.parents[variable_index(self, variable)])
 
     def children_of(self, variable: str | int) -> list[str]:
         """Return the names of a variable's children: see ``parents``."""
-        return self._names_of(self._graph.children[variable_index(self, variable)])
+        return names_of(self, self._graph.children[variable_index(self, variable)])
 
     def ancestors(self, variables: str | int | Iterable[str | int]) -> list[str]:
         """Return the names of the parents of one or several variables, of their parents, and so on: see ``parents``."""
         indices = self._index_set("variables", variables)
-        return self._names_of(sorted(self._graph.ancestors(indices) - indices))
+        return names_of(self, sorted(self._graph.ancestors(indices) - indices))
 
     def markov_blanket(self, variable: str | int) -> list[str]:
         """Return the names of the variables that separate a variable from all others.
@@ -410,7 +407,7 @@ class Model(Displayed):
         """
         v = variable_index(self, variable)
         blanket = {u for factor in self.factors if v in factor.scope for u in factor.scope} - {v}
-        return self._names_of(sorted(blanket))
+        return names_of(self, sorted(blanket))
 
     def is_d_separated(
         self,
@@ -668,6 +665,11 @@ def variable_indices(model: Model, names: Iterable[str | int], argument: str) ->
         example = f", such as [{names!r}]" if isinstance(names, str) else ""
         raise arguments.wrong_type(argument, names, f"a sequence of names or indices of variables{example}")
     return [variable_index(model, name) for name in names]
+
+
+def names_of(model: Model, indices: Iterable[int]) -> list[str]:
+    """Return the names of variables, which say more than indices where names are integers: see ``variable_index``."""
+    return [model.variables[v].name for v in indices]
 
 
 def variable_index(model: Model, name: str | int) -> int:
