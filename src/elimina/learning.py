@@ -96,7 +96,7 @@ def fit(
         if isinstance(structure, DynamicModel):
             _check_left_out("states", states is None, "an elimina.DynamicModel has states")
             _check_left_out("tied", not tied, "a variable that has one distribution in all slices keeps one")
-            sequences = structure.sequences_of(frame, lengths)
+            sequences = structure.sequences_of(frame, lengths, ignore_extra=checked.ignore_extra)
             slices = slice_families(structure)
             asked = SequenceQuestion(structure, slices, sequences, prior_counts(prior, slices))
             return fit_sequences(asked, checked, report)

@@ -141,3 +141,13 @@ def test_an_impossible_case_has_no_prediction(naive):
     assert classifier.predict_proba({"a": [0, 1]}).tolist() == [[0.5, 0.5], [0.0, 0.0]]
     with pytest.raises(ImpossibleEvidenceError, match="row 1: the case has probability 0"):
         classifier.predict({"a": [0, 1]})
+
+
+def test_extra_columns_may_be_ignored(naive):
+    features, labels = {"a": [0, 1, 1], "b": [0, 2, 1]}, ["no", "yes", "no"]
+    table = {"id": [7, 8, 9], **features}
+    with pytest.raises(InputError, match=r"no variable 'id'.*ignore_extra=True"):
+        BayesNetClassifier(naive, "y").fit(table, labels)
+    classifier = BayesNetClassifier(naive, "y", ignore_extra=True).fit(table, labels)
+    expected = BayesNetClassifier(naive, "y").fit(features, labels)
+    assert classifier.predict_proba(table).tolist() == expected.predict_proba(features).tolist()

@@ -43,6 +43,8 @@ WRONG = (
         "{'x0': 1.0}",
         "{'x0': [10**400, 1]}",
         "{'x9': 0}",
+        "{'x9': [0], 'x0': ['a']}",
+        "{'x9': [0], 'observation': [0]}",
     ),
     *("{'x0': True}", "{None: 0}", "{'x0': [-1, 2]}", "{'x0': 10**30}", "{(0, 1): 2}", "[{}]", "[(0, 1)]", "[[]]"),
     *("object()", "np.array([1, 2])", "np.array([[1, 2]])", "np.array('x')", "np.array([])", "np.float32(1.5)"),
@@ -252,6 +254,9 @@ def diagram(changes={}):
 _NAMED = re.compile(r"\w+(?==)|(?<=')\w+(?=': )")
 """Names of arguments and keys in a call."""
 
+_ADVISED = re.compile(r"\((\w+=True)\)")
+"""Arguments that an error advises."""
+
 _SAYS_WHAT_IS_TAKEN = re.compile(r"\btakes?\b|\bexpected\b")
 """Words of each TypeError that elimina raises itself."""
 
@@ -280,6 +285,7 @@ def check(case: Case) -> None:
     except EliminaError as error:
         if not str(error):
             raise Defect("an error without a text") from None
+        _check_advice(source, str(error), names)
     except TypeError as error:
         before = case["call"].partition("@")[0]
         # An error about a value of a mapping names the mapping or the key.
@@ -291,6 +297,22 @@ def check(case: Case) -> None:
             raise Defect(f"a TypeError of Python's own, which does not say what is taken: {error}") from error
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limits)
+
+
+def _check_advice(source: str, problem: str, names: dict[str, Any]) -> None:
+    """Raise ``Defect`` if an error advises an argument that the call does not have."""
+    advised = _ADVISED.findall(problem) if source.endswith(")") else []
+    for argument in advised:
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                eval(f"{source[:-1].rstrip(', ')}, {argument})", names)
+        except EliminaError as error:
+            if argument in str(error):
+                raise Defect(f"an error advises {argument}, which does not help: {problem}") from None
+        except TypeError as error:
+            # 'write options=...' says where the argument belongs.
+            if "write " not in str(error):
+                raise Defect(f"an error advises {argument}, which the call does not take: {problem}") from None
 
 
 def _source(case: Case) -> str:

@@ -332,3 +332,27 @@ def test_extra_columns():
         assert tree.batch(table, ignore_extra=True).log10_evidence == pytest.approx(expected)
     with pytest.raises(InputError, match="none of the 1 columns is a variable of the model; the first one is 'id'"):
         tree.batch({"id": [1]}, ignore_extra=True)
+
+
+def test_extra_columns_of_sequences():
+    model = elimina.DynamicModel.hidden_markov([0.5, 0.5], [[0.7, 0.3], [0.2, 0.8]], [[0.9, 0.1], [0.2, 0.8]])
+    observed = {"observation": [0, 1, 1]}
+    table = {"id": ["x", "y", "z"], **observed, "place": [[0.0, 1.0]] * 3}
+    calls = {
+        "filter": lambda cases, **more: model.filter(cases, **more).marginals["state"],
+        "smooth": lambda cases, **more: model.smooth(cases, **more).marginals["state"],
+        "predict": lambda cases, **more: model.predict(cases, 2, **more).marginals["state"],
+        "viterbi": lambda cases, **more: model.viterbi(cases, **more)[1],
+        "log_likelihood": lambda cases, **more: model.log_likelihood(cases, **more),
+        "fit": lambda cases, **more: elimina.fit(model, cases, options=elimina.FitOptions(**more)).log_likelihoods[-1],
+    }
+    for call in calls.values():
+        for cases in (table, pandas.DataFrame({name: table[name] for name in ("id", "observation")})):
+            with pytest.raises(InputError, match=r"no variable '(id|place)'.*ignore_extra=True"):
+                call(cases)
+            np.testing.assert_allclose(call(cases, ignore_extra=True), call(observed))
+        with pytest.raises(InputError, match="none of the 1 columns is a variable"):
+            call({"id": [1]}, ignore_extra=True)
+    likelihoods = np.log([[0.9, 0.2], [0.1, 0.8]])
+    expected = model.log_likelihood({"state": likelihoods})
+    assert model.log_likelihood({"id": [1, 2], "state": likelihoods}, ignore_extra=True) == expected

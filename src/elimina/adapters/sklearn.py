@@ -31,6 +31,7 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
             states and their parents.
         target: Name of the variable that is predicted.
         smoothing: Count that ``fit`` adds to each combination of states.
+        ignore_extra: Ignore columns that are not variables of the network.
         memory: Memory limit of the inference: bytes, or text such as ``8GiB``.
 
     Attributes:
@@ -39,9 +40,16 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
     """
 
     def __init__(
-        self, network: ModelLike, target: str, *, smoothing: float = 1.0, memory: int | str | None = None
+        self,
+        network: ModelLike,
+        target: str,
+        *,
+        smoothing: float = 1.0,
+        ignore_extra: bool = False,
+        memory: int | str | None = None,
     ) -> None:
-        self.network, self.target, self.smoothing, self.memory = network, target, smoothing, memory
+        self.network, self.target, self.smoothing = network, target, smoothing
+        self.ignore_extra, self.memory = ignore_extra, memory
 
     def fit(self, X: Any, y: Any = None) -> BayesNetClassifier:
         """Estimate all distributions from complete cases, or keep those of the network.
@@ -109,7 +117,7 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
                     f"this one has the shape {X.shape}"
                 )
             X = {name: X[:, position] for position, name in enumerate(names)}
-        cases = as_cases(X, model)
+        cases = as_cases(X, model, ignore_extra=self.ignore_extra)
         if model.index(self.target) in cases.columns:
             raise InputError(f"X has a column of the target {self.target!r}: leave it out")
         return cases

@@ -193,6 +193,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         variables: Sequence[str | int] | None = None,
         *,
         lengths: Sequence[int] | None = None,
+        ignore_extra: bool = False,
         device: str | None = None,
         memory: int | str | None = None,
         options: Options = DEFAULT,
@@ -209,6 +210,7 @@ class DynamicModel(DynamicNetwork, Displayed):
             variables: Variables that are asked for, by name or index. None: those without a column of states.
             lengths: Numbers of slices of several sequences, whose rows follow each other. The posteriors of
                 an impossible sequence are then zeros.
+            ignore_extra: Ignore columns that are not variables of the model.
             device: Device of the junction tree, as in ``elimina.solve``. The products with a matrix run on the CPU.
             memory: Memory limit, as in ``elimina.solve``.
             options: Settings for experts: those of ``JunctionTree``.
@@ -223,7 +225,8 @@ class DynamicModel(DynamicNetwork, Displayed):
             MemoryLimitError: The posteriors, or the messages, need more memory.
             TypeError: An argument has the wrong type.
         """
-        sequences, chosen = self.sequences_of(observations, lengths), options_of(options, device, memory)
+        sequences = self.sequences_of(observations, lengths, ignore_extra=ignore_extra)
+        chosen = options_of(options, device, memory)
         return self._collect(sequences, variables, chosen, is_smoothed=False)
 
     @_IN_WORDS
@@ -234,6 +237,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         variables: Sequence[str | int] | None = None,
         *,
         lengths: Sequence[int] | None = None,
+        ignore_extra: bool = False,
         device: str | None = None,
         memory: int | str | None = None,
         options: Options = DEFAULT,
@@ -247,6 +251,7 @@ class DynamicModel(DynamicNetwork, Displayed):
             observations: See ``filter``.
             variables: See ``filter``.
             lengths: See ``filter``.
+            ignore_extra: See ``filter``.
             device: See ``filter``.
             memory: See ``filter``.
             options: See ``filter``.
@@ -260,7 +265,8 @@ class DynamicModel(DynamicNetwork, Displayed):
             MemoryLimitError: See ``filter``.
             TypeError: See ``filter``.
         """
-        sequences, chosen = self.sequences_of(observations, lengths), options_of(options, device, memory)
+        sequences = self.sequences_of(observations, lengths, ignore_extra=ignore_extra)
+        chosen = options_of(options, device, memory)
         return self._collect(sequences, variables, chosen, is_smoothed=True)
 
     @_IN_WORDS
@@ -270,6 +276,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         observations: Any,
         *,
         lengths: Sequence[int] | None = None,
+        ignore_extra: bool = False,
         device: str | None = None,
         memory: int | str | None = None,
         options: Options = DEFAULT,
@@ -279,6 +286,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         Args:
             observations: See ``filter``.
             lengths: See ``filter``.
+            ignore_extra: See ``filter``.
             device: See ``filter``.
             memory: See ``filter``.
             options: See ``filter``.
@@ -291,7 +299,8 @@ class DynamicModel(DynamicNetwork, Displayed):
             MemoryLimitError: The messages need more memory.
             TypeError: See ``filter``.
         """
-        sequences, checked = self.sequences_of(observations, lengths), _checked(options_of(options, device, memory))
+        sequences = self.sequences_of(observations, lengths, ignore_extra=ignore_extra)
+        checked = _checked(options_of(options, device, memory))
         totals = np.zeros(len(sequences.codes))
         with self._lock:
             for answer in self._engine(checked).filtered(sequences, _limits(checked), {}, keeps_states=False):
@@ -308,6 +317,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         variables: Sequence[str | int] | None = None,
         *,
         lengths: Sequence[int] | None = None,
+        ignore_extra: bool = False,
         device: str | None = None,
         memory: int | str | None = None,
         options: Options = DEFAULT,
@@ -319,6 +329,7 @@ class DynamicModel(DynamicNetwork, Displayed):
             steps: Number of slices after the last one.
             variables: Variables that are asked for, by name or index. None: all.
             lengths: See ``filter``.
+            ignore_extra: See ``filter``.
             device: See ``filter``.
             memory: See ``filter``.
             options: See ``filter``.
@@ -333,7 +344,8 @@ class DynamicModel(DynamicNetwork, Displayed):
             TypeError: See ``filter``.
         """
         steps = arguments.integer("steps", steps, 0, sys.maxsize)
-        sequences, chosen = self.sequences_of(observations, lengths), options_of(options, device, memory)
+        sequences = self.sequences_of(observations, lengths, ignore_extra=ignore_extra)
+        chosen = options_of(options, device, memory)
         asked = range(len(self.variables)) if variables is None else self._indices(variables)
         self._check_posteriors(len(sequences.codes) + steps * (len(sequences.starts) - 1), asked, chosen)
         extended = sequences.extended(steps)
@@ -351,6 +363,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         observations: Any,
         *,
         lengths: Sequence[int] | None = None,
+        ignore_extra: bool = False,
         device: str | None = None,
         memory: int | str | None = None,
         options: Options = DEFAULT,
@@ -365,6 +378,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         Args:
             observations: See ``filter``.
             lengths: See ``filter``.
+            ignore_extra: See ``filter``.
             device: See ``filter``.
             memory: See ``filter``.
             options: See ``filter``.
@@ -379,7 +393,8 @@ class DynamicModel(DynamicNetwork, Displayed):
             MemoryLimitError: The messages, or a table of all pairs of joint states, need more memory.
             TypeError: See ``filter``.
         """
-        sequences, checked = self.sequences_of(observations, lengths), _checked(options_of(options, device, memory))
+        sequences = self.sequences_of(observations, lengths, ignore_extra=ignore_extra)
+        checked = _checked(options_of(options, device, memory))
         with self._lock:
             states, scores = self._engine(checked).best_paths(sequences, _limits(checked))
             scores = scores + _sums(self._scales.log_scales(sequences), sequences)
@@ -435,9 +450,12 @@ class DynamicModel(DynamicNetwork, Displayed):
     def _scales(self) -> SliceScales:
         return SliceScales.of(self)
 
-    def sequences_of(self, observations: Any, lengths: Sequence[int] | None = None) -> Sequences:
+    def sequences_of(
+        self, observations: Any, lengths: Sequence[int] | None = None, *, ignore_extra: bool = False
+    ) -> Sequences:
         """Return observations as arrays: see ``filter``."""
-        return read_sequences(self.initial, self._sole_observed, observations, lengths)
+        is_ignoring = arguments.flag("ignore_extra", ignore_extra)
+        return read_sequences(self.initial, self._sole_observed, observations, lengths, ignore_extra=is_ignoring)
 
     def _indices(self, variables: Sequence[str | int]) -> list[int]:
         return list(dict.fromkeys(variable_indices(self.initial, variables, "variables")))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from elimina import arguments
 from elimina.errors import InputError, MemoryLimitError
-from elimina.io.cases import Cases, Codes, as_cases, labels_of
+from elimina.io.cases import Cases, Codes, as_cases, is_extra, labels_of
 from elimina.io.sources import as_evidence
 from elimina.model.cells import UNOBSERVED
 from elimina.model.model import Model, variable_index
@@ -184,7 +184,9 @@ def scaled_likelihoods(logs: Floats) -> tuple[Floats, Floats]:
     return np.exp(logs - np.where(np.isneginf(peaks), 0.0, peaks)[:, None]), peaks
 
 
-def read_sequences(model: Model, sole: int | None, observations: Any, lengths: Any) -> Sequences:
+def read_sequences(
+    model: Model, sole: int | None, observations: Any, lengths: Any, *, ignore_extra: bool = False
+) -> Sequences:
     """Read observations.
 
     Args:
@@ -192,6 +194,7 @@ def read_sequences(model: Model, sole: int | None, observations: Any, lengths: A
         sole: The variable that a bare sequence of states is about; None: there is none.
         observations: See ``DynamicModel.filter``.
         lengths: See ``DynamicModel.filter``.
+        ignore_extra: See ``DynamicModel.filter``.
 
     Raises:
         InputError: A name or a state does not exist, an array has the wrong shape, or the lengths do not sum to the
@@ -200,14 +203,17 @@ def read_sequences(model: Model, sole: int | None, observations: Any, lengths: A
     """
     columns, logs, labels = _columns(model, sole, observations), {}, labels_of(observations)
     if isinstance(columns, Mapping):
-        soft = {name: column for name, column in columns.items() if np.ndim(column) == 2}
+        extra = [name for name in columns if is_extra(name, model)]
+        soft = {name: column for name, column in columns.items() if np.ndim(column) == 2 and name not in extra}
         logs = {variable_index(model, name): _logs(model, name, column) for name, column in soft.items()}
-        columns = {name: column for name, column in columns.items() if name not in soft}
+        # Reading cases raises the errors about extra columns: that they are not ignored, or that there are no others.
+        ignored = {*soft, *(extra if soft and ignore_extra else ())}
+        columns = {name: column for name, column in columns.items() if name not in ignored}
     count = len(next(iter(logs.values()))) if logs else None
     if isinstance(columns, Mapping) and not columns:
         cases = Cases((), np.empty((count or 0, 0), dtype=np.int32))
     else:
-        cases = as_cases(columns, model)
+        cases = as_cases(columns, model, ignore_extra=ignore_extra)
     variables, codes = cases
     wrong = next((v for v, table in logs.items() if len(table) != len(codes)), None)
     if wrong is not None:
@@ -245,7 +251,7 @@ def sequence_of_observations(model: Model, sole: int | None, observation: Any) -
                 f"the observation is {arguments.shown(observation)}, and may be about several variables: name it, as "
                 f"in {{{model.variables[-1].name!r}: ...}}; the variables are {names}"
             )
-        observed = evidence_of(model, {sole: observation})
+        observed = evidence_of(model, {model.variables[sole].name: observation})
     with np.errstate(divide="ignore"):
         logs.update((v, np.log(what)[None]) for v, what in observed.items() if not isinstance(what, int))
     columns = tuple(v for v, what in observed.items() if isinstance(what, int))
@@ -281,9 +287,9 @@ def _columns(model: Model, sole: int | None, observations: Any) -> Any:
     if axes == 2:
         array = np.asarray(rows)
         if len(model.variables) == 1:
-            return {0: array}
+            return {model.variables[0].name: array}
         if sole is not None and array.shape[1:] == (1,):
-            return {sole: array[:, 0]}
+            return {model.variables[sole].name: array[:, 0]}
         return array
     if axes != 1:
         raise InputError(f"observations have the shape {np.shape(rows)}; an array takes one or two axes")
@@ -336,7 +342,7 @@ def _bare_column(model: Model, sole: int | None, rows: Any) -> dict[Any, Any]:
             f"observations are a bare sequence, and may be about several variables: name them, as in "
             f"{{{model.variables[-1].name!r}: [...]}}; the variables are {names}"
         )
-    return {sole: rows}
+    return {model.variables[sole].name: rows}
 
 
 def _logs(model: Model, name: Any, column: Any) -> Floats:
