@@ -401,6 +401,14 @@ def is_iterable(argument: Any) -> TypeGuard[Iterable[Any]]:
     return isinstance(argument, Iterable) and getattr(argument, "ndim", 1) != 0
 
 
+def axis_count(argument: Any) -> int | None:
+    """Return the number of axes of an array or of nested lists, 0 for a scalar; None if lists differ in length."""
+    try:
+        return np.ndim(argument)
+    except ValueError:
+        return None
+
+
 def elements(name: str, argument: Any, taken: str) -> list[Any]:
     """Return the elements of an iterable as a list; text has none.
 

@@ -26,6 +26,8 @@ WRONG = (
         "[None]",
         "[nan]",
         "[1, 2]",
+        "[[1, 2], [3]]",
+        "[0, [1]]",
         "[True, False]",
         "[0.5, 0.5]",
         "(1, 2)",
@@ -112,6 +114,12 @@ CALLS = (
         "given(lambda m, xs: m.table(xs, @))",
     ),
     *("given(lambda m, xs: m.table(@, [(0, 1)]))", "given(lambda m, xs: m.element(@, xs[0]))"),
+    *(
+        "given(lambda m, xs: m.element(@, (xs[0], xs[1])))",
+        "tour(@)",
+        "log_z(@)",
+        "solve(network, options=Options(hint={'x0': @}))",
+    ),
     *("given(lambda m, xs: m.element([1, 2], @))", "given(lambda m, xs: m.count(xs, @))"),
     *("given(lambda m, xs: m.cardinality(xs, @))", "given(lambda m, xs: m.cumulative(xs, @, [1, 1], 2))"),
     *("given(lambda m, xs: m.cumulative(xs, [1, 1], [1, 1], @))", "given(lambda m, xs: m.add_cost(xs, @))"),
@@ -164,7 +172,12 @@ CALLS = (
     *("DynamicModel.hidden_markov([1], [[1]], @)", "markov.unroll(@)", "markov.predict([0, 1], @)"),
     *(f"markov.{name}(@)" for name in ("filter", "smooth", "viterbi", "log_likelihood", "sequences_of")),
     *(f"markov.smooth([0, 1], {name}=@)" for name in ("variables", "lengths", "device", "memory", "options")),
-    *("markov.filter({'symbol': @})", "list(markov.stream(@))", "list(markov.stream([0], @))"),
+    *(
+        "markov.filter({'observation': @})",
+        "markov.filter({'state': @})",
+        "list(markov.stream(@))",
+        "list(markov.stream([0], @))",
+    ),
     *(
         "OnlineFilter(@)",
         "OnlineFilter(markov, @)",
@@ -229,6 +242,8 @@ from itertools import islice
 from elimina import DynamicModel, FitOptions, InfluenceDiagram, JunctionTree, Model, OnlineFilter, Options, StateIndex
 from elimina import Table, Variable, cp, fit, io, iterate_best, plan, read, read_evidence, report, sample
 from elimina import solve, viz, write
+from elimina.adapters.potentials import LogPartition
+from elimina.cp.tour_problem import TourProblem
 import elimina.io.cases
 costs = Model.from_arrays([2, 3], [([0, 1], [[1, 2, 3], [3, 2, 1]])])
 network = Model(
@@ -246,6 +261,10 @@ def problem():
     return model
 def xs():
     return cp.Model().int_vars(2, 0, 1)
+def tour(distances):
+    return TourProblem('tour', distances)
+def log_z(table):
+    return LogPartition([2, 2], [(0, 1)])([table])
 markov = DynamicModel.hidden_markov([0.5, 0.5], [[0.7, 0.3], [0.2, 0.8]], [[0.9, 0.1], [0.2, 0.8]])
 def diagram(changes={}):
     tables = {'chance': {'c': [0.5, 0.5]}, 'decisions': {'d': ['c']}, 'utilities': {('u', 'd'): [1, 2]}}

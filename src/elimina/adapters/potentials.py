@@ -19,7 +19,7 @@ from elimina.errors import ImpossibleEvidenceError, InputError
 from elimina.methods.junction_tree import JunctionTree
 from elimina.model.labels import without_labels
 from elimina.model.model import Model
-from elimina.model.table import Table
+from elimina.model.table import Table, unmasked
 from elimina.model.variable import Variable
 from elimina.planning.machine import KEPT_TREE_RUNS
 from elimina.planning.options import Options
@@ -62,6 +62,9 @@ class LogPartition:
         device: str = "auto",
         memory: int | str | None = None,
     ) -> None:
+        unknown = next((v for scope in scopes for v in scope if not 0 <= v < len(sizes)), None)
+        if unknown is not None:
+            raise InputError(f"a scope names the variable {unknown}; indices run from 0 to {len(sizes) - 1}")
         self.shapes = [tuple(sizes[v] for v in scope) for scope in scopes]
         self._holders: list[int] = []
         variables = [Variable(f"x{v}", size) for v, size in enumerate(sizes)]
@@ -99,8 +102,12 @@ class LogPartition:
         logs: dict[int, Array] = {}
         for number, (holder, shape, table) in enumerate(zip(self._holders, self.shapes, tables, strict=True)):
             is_foreign = hasattr(table, "__dlpack__") and not hasattr(table, "__array__")
-            array = np.from_dlpack(table) if is_foreign else without_labels(f"the logarithms of table {number}", table)
-            values = np.asarray(array, dtype=np.float64)
+            what = f"the logarithms of table {number}"
+            array = np.from_dlpack(table) if is_foreign else without_labels(what, table)
+            values = unmasked(what, array)
+            if values.dtype.kind not in "biuf":
+                raise InputError(f"{what} are not numbers, but {values.dtype}: convert them, by float for instance")
+            values = values.astype(np.float64, copy=False)
             _check_shape(number, values.shape, shape)
             logs[holder] = logs[holder] + values.ravel() if holder in logs else values.ravel()
         peaks = {holder: float(values.max()) for holder, values in logs.items()}

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from elimina.cp.expressions import Condition, Expression, Operand
 from elimina.cp.operands import MAX_INTEGER, several, whole, whole_array
 from elimina.errors import InputError
+from elimina.model.table import unmasked
 
 
 class ExpressionFunctions(ABC):
@@ -182,7 +183,7 @@ class ExpressionFunctions(ABC):
         Raises:
             InputError: The numbers of positions and of dimensions differ.
         """
-        array = np.asarray(items)
+        array = unmasked("the items of element", items)
         if array.ndim != len(indices):
             raise InputError(f"element: {len(indices)} positions in items of {array.ndim} dimensions")
         position = self.expression(0)

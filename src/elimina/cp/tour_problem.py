@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from elimina.cp.tour_distances import MAX_DISTANCE, ROWS_PER_BLOCK
 from elimina.errors import InputError
+from elimina.model.table import unmasked
 
 Points = npt.NDArray[np.float64]
 Distances = npt.NDArray[np.int32]
@@ -63,7 +64,7 @@ class TourProblem:
 
 def _checked_distances(distances: npt.ArrayLike) -> Distances:
     """Return distances as int32, after checking that they are a symmetric matrix of integers below 2^31."""
-    array = np.asarray(distances)
+    array = unmasked("distances", distances)
     if array.dtype.kind not in "iu":
         raise TypeError(f"distances is an array of {array.dtype}; it takes integers, a row and a column for each city")
     if array.ndim != 2 or array.shape[0] != array.shape[1]:

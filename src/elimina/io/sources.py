@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, Protocol
 
-import numpy as np
-
 from elimina import arguments
 from elimina.errors import InputError
 from elimina.model.cells import UNOBSERVED, index_of_cell
@@ -131,7 +129,7 @@ def as_evidence(evidence: EvidenceLike | None, model: Model, argument: str = "ev
 
 def _cell_state(variable: Variable, cell: Any) -> Any:
     """Return a cell's evidence; None for a missing cell."""
-    if isinstance(cell, StateIndex | Mapping) or np.ndim(cell):
+    if isinstance(cell, StateIndex | Mapping) or arguments.axis_count(cell) != 0:
         return cell
     index = index_of_cell(variable, cell)
     return None if index == UNOBSERVED else variable.state(index)

@@ -204,9 +204,11 @@ def read_sequences(
     columns, logs, labels = _columns(model, sole, observations), {}, labels_of(observations)
     if isinstance(columns, Mapping):
         extra = [name for name in columns if is_extra(name, model)]
-        soft = {name: column for name, column in columns.items() if np.ndim(column) == 2 and name not in extra}
+        soft = {
+            name: column for name, column in columns.items() if arguments.axis_count(column) == 2 and name not in extra
+        }
         logs = {variable_index(model, name): _logs(model, name, column) for name, column in soft.items()}
-        # Reading cases raises the errors about extra columns: that they are not ignored, or that there are no others.
+        # Extra columns that remain make as_cases raise an error.
         ignored = {*soft, *(extra if soft and ignore_extra else ())}
         columns = {name: column for name, column in columns.items() if name not in ignored}
     count = len(next(iter(logs.values()))) if logs else None
@@ -242,7 +244,7 @@ def sequence_of_observations(model: Model, sole: int | None, observation: Any) -
     observed: dict[int, Any] = {}
     if isinstance(observation, Mapping) or (hasattr(observation, "items") and np.ndim(observation) == 1):
         observed = evidence_of(model, as_evidence(observation, model, "observation"))
-    elif len(model.variables) == 1 and np.ndim(observation) == 1:
+    elif len(model.variables) == 1 and arguments.axis_count(observation) == 1:
         logs[0] = _logs(model, 0, np.asarray(observation)[None])
     elif not is_missing(observation):
         if sole is None:
@@ -283,7 +285,7 @@ def _columns(model: Model, sole: int | None, observations: Any) -> Any:
         return rows
     if not isinstance(rows, np.ndarray):
         _check_one_sequence(rows, is_of_states=sole is not None and len(model.variables) > 1)
-    axes = rows.ndim if isinstance(rows, np.ndarray) else 2 if len(rows) and np.ndim(rows[0]) == 1 else 1
+    axes = rows.ndim if isinstance(rows, np.ndarray) else 2 if len(rows) and arguments.axis_count(rows[0]) == 1 else 1
     if axes == 2:
         array = np.asarray(rows)
         if len(model.variables) == 1:

@@ -668,7 +668,7 @@ def variable_indices(model: Model, names: Iterable[str | int], argument: str) ->
 
 
 def names_of(model: Model, indices: Iterable[int]) -> list[str]:
-    """Return the names of variables, which say more than indices where names are integers: see ``variable_index``."""
+    """Return the names of variables; unlike indices, they are never ambiguous: see ``variable_index``."""
     return [model.variables[v].name for v in indices]
 
 

@@ -232,7 +232,7 @@ def no_such_state(variable: Variable, state: Any) -> InputError:
         hint = by_interface(
             f"; an index is written elimina.StateIndex({state}), and cases of indices are read with indices=True", ""
         )
-    elif np.ndim(state) == 0 and is_missing(state):
+    elif arguments.axis_count(state) == 0 and is_missing(state):
         hint = "; leave out a variable that is not observed"
     return InputError(f"variable {variable.name!r} has no state {state!r}; its states are {listing}{hint}")
 
