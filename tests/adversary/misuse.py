@@ -234,6 +234,37 @@ CALLS = (
 )
 """Calls, with @ for the argument."""
 
+COMMANDS = {
+    ("solve", "pump.bif"): (
+        "--task",
+        "--evidence",
+        "--query",
+        "--time-limit",
+        "--memory",
+        "-o",
+        "--cases",
+        "-k",
+        "--gap",
+    ),
+    ("sample", "pump.bif", "-n", "2"): ("-n", "--seed", "--evidence", "--time-limit", "-o"),
+    ("fit", "pump.bif", "pump_cases.csv", "-o", "fitted.bif"): (
+        "-o",
+        "--prior",
+        "--time-limit",
+        "--order",
+    ),
+    ("decide", "heating.bifxml"): ("--policy", "--evidence", "--gains", "--time-limit", "-o", "--seed"),
+    ("cp", "queens.fzn"): ("--time-limit", "--threads", "-o", "--gap", "--seed"),
+    ("tsp", "towns.tsp"): ("--time-limit", "--seed", "-o"),
+    ("dcop", "meetings.yaml"): ("--algo", "--time-limit", "--loss", "--delay", "--crash", "-o", "--memory"),
+    ("plan", "radio.wcsp"): ("--task", "--ibound", "--memory", "--order", "--threads"),
+    ("plot", "pump.bif", "-o", "pump.svg"): ("-o", "--what", "--evidence"),
+}
+"""Commands on files of the examples, and options of which one is given a wrong value."""
+
+LINES = tuple(f"command(*{line!r}, {option!r}, str(@))" for line, options in COMMANDS.items() for option in options)
+"""Command lines, with @ for the option's value."""
+
 HEADER = """from fractions import Fraction
 from math import inf, nan
 from pathlib import Path
@@ -242,7 +273,11 @@ from itertools import islice
 from elimina import DynamicModel, FitOptions, InfluenceDiagram, JunctionTree, Model, OnlineFilter, Options, StateIndex
 from elimina import Table, Variable, cp, fit, io, iterate_best, plan, read, read_evidence, report, sample
 from elimina import solve, viz, write
+import contextlib
+from io import StringIO
+from tempfile import TemporaryDirectory
 from elimina.adapters.potentials import LogPartition
+from elimina.cli.commands import run
 from elimina.cp.tour_problem import TourProblem
 import elimina.io.cases
 costs = Model.from_arrays([2, 3], [([0, 1], [[1, 2, 3], [3, 2, 1]])])
@@ -261,6 +296,11 @@ def problem():
     return model
 def xs():
     return cp.Model().int_vars(2, 0, 1)
+EXAMPLES = Path(elimina.__file__).parents[2] / 'examples'
+def command(*words):
+    with TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stderr(StringIO()):
+        files = [EXAMPLES / word if (EXAMPLES / word).is_file() else word for word in words[:-1]]
+        return run([*map(str, files), words[-1]])
 def tour(distances):
     return TourProblem('tour', distances)
 def log_z(table):
@@ -285,7 +325,7 @@ SPARE = 4 << 30
 
 def make(rng: random.Random, setting: Setting) -> Case:
     """Make a random call."""
-    return {"call": rng.choice(CALLS), "argument": rng.choice(WRONG)}
+    return {"call": rng.choice(CALLS if rng.random() < 0.8 else LINES), "argument": rng.choice(WRONG)}
 
 
 def check(case: Case) -> None:

@@ -144,6 +144,13 @@ def test_outputs_that_cannot_be(elimina, data, output, problem):
     assert data.read_text() == before
 
 
+@pytest.mark.parametrize("output", ["out.xyz", "-"])
+def test_outputs_are_checked_before_the_data_are_read(elimina, output):
+    code, _, err = elimina("fit", PUMP, "missing.csv", "-o", output)
+    assert code == 1
+    assert "name one of" in err or "name a file" in err
+
+
 def test_a_model_without_distributions(elimina, radio, data):
     code, _, err = elimina("fit", radio, data, "-o", "out.bif")
     assert code == 1

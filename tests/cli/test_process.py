@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import pty
@@ -17,6 +19,7 @@ from pathlib import Path
 import pytest
 
 import elimina as library
+from elimina.cli import main
 from tests.cli.conftest import EXAMPLES
 from tests.io.test_net import NET
 
@@ -363,3 +366,14 @@ def test_a_killed_run_goes_on(elimina, tmp_path):
     assert (found["status"], found["value"]) == (expected["status"], expected["value"])
     assert 0 < found["stats"]["resumed_slices"] < found["stats"]["slices"]
     assert not (tmp_path / "kept").exists()
+
+
+def test_a_path_that_is_too_long_leaves_the_output_of_a_program_alone(capfd, tmp_path):
+    before = os.fstat(1)
+    with pytest.raises(SystemExit) as ended:
+        main(["solve", str(EXAMPLES / "radio.wcsp"), "-o", str(tmp_path / ("x" * 300))])
+    assert ended.value.code == 1
+    assert capfd.readouterr().err.endswith("File name too long\n")
+    assert os.path.samestat(os.fstat(1), before)
+    with contextlib.redirect_stdout(io.StringIO()), pytest.raises(SystemExit):
+        main(["solve", str(EXAMPLES / "radio.wcsp"), "-o", str(tmp_path / ("x" * 300))])

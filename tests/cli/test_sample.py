@@ -76,6 +76,7 @@ def test_weights(elimina, grid):
         ((EXAMPLES / "radio.wcsp", "-n", 3), 1, "samples are drawn from probabilities"),
         ((PUMP, "-n", 10**13), 1, "draw fewer at a time"),
         ((PUMP, "-n", 3, "-o", "samples.txt"), 1, "samples are written to .csv"),
+        (("missing.bif", "-n", 3, "-o", "samples.txt"), 1, "samples are written to .csv"),
         ((PUMP, "-n", 3, "--evidence", "nothing=1"), 1, "nothing"),
     ],
 )

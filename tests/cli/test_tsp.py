@@ -116,3 +116,9 @@ def test_plot_errors(elimina, square, radio, tmp_path):
     head = "TYPE: TSP\nDIMENSION: 2\nEDGE_WEIGHT_TYPE: EXPLICIT\nEDGE_WEIGHT_FORMAT: UPPER_ROW\n"
     (tmp_path / "flat.tsp").write_text(f"{head}EDGE_WEIGHT_SECTION\n7\nEOF\n")
     assert "flat.tsp has no coordinates" in elimina("plot", "flat.tsp", "-o", "x.svg").err
+
+
+def test_time_limits_beyond_timers_of_the_system(elimina, square):
+    for limit in ("1e10", "99999999999999999999", "1e300"):
+        ran = elimina("tsp", square, "--time-limit", limit)
+        assert (ran.code, ran.err) == (0, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from importlib import import_module
@@ -92,6 +93,12 @@ def commands() -> None:
     show_notices()
 
 
+def _drop_output() -> None:
+    """Discard standard output, which failed: the interpreter would try to write the rest of its buffer at its end."""
+    with contextlib.suppress(OSError):  # no file: a program has replaced the stream
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def run(arguments: list[str] | None = None) -> int:
     """Run a command and return the exit code.
 
@@ -119,7 +126,7 @@ def run(arguments: list[str] | None = None) -> int:
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
             click.echo(f"elimina: {error.filename or 'standard output'}: {error.strerror or error}", err=True)
-        # The rest of the buffer cannot be written either: keep the interpreter from trying again at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if error.filename is None:
+            _drop_output()
         return ERROR
     return FINISHED

@@ -12,13 +12,13 @@ import click
 from elimina.cli import signals
 from elimina.cli.grouped_options import Command, option
 from elimina.cli.model_input import read_model, reading_options, source_of, source_option
-from elimina.cli.model_output import save
+from elimina.cli.model_output import check_target, save
 from elimina.cli.options import (
     check_writable,
     choice_option,
+    file_option,
     naming_time_limit,
     number_option,
-    output_option,
     sampling_options,
     time_limit_option,
 )
@@ -61,7 +61,13 @@ from elimina.strategies.call import Call
 @option("--ignore-extra", is_flag=True, group="expert", help="Ignore columns of DATA that are not variables.")
 @sampling_options
 @time_limit_option
-@output_option("File for the fitted network, such as .bif, .xmlbif or .uai.", required=True)
+@file_option(
+    "-o",
+    "--output",
+    group="output",
+    required=True,
+    help="File for the fitted network, such as .bif, .xmlbif or .uai.",
+)
 @source_option
 @reading_options
 def fit(
@@ -79,6 +85,7 @@ def fit(
     """
     started = time.monotonic()
     check_writable(Path(output), network, data, options["order"])
+    check_target(output)
     file = source_of(network)
     model = Call("read", time_limit).result(lambda: read_model(file, no_check=no_check))
     reading = time.monotonic() - started

@@ -11,13 +11,21 @@ import click
 from elimina.cli.terminal import show
 from elimina.io.files import save as save_text
 from elimina.io.files import suffix_of
-from elimina.io.model_files import write
+from elimina.io.model_files import check_suffix, write
 from elimina.model.model import Model
 from elimina.model.senses import convert_sense
 from elimina.result import Result
 
 if TYPE_CHECKING:
     from elimina.dcop import Problem
+
+
+def check_target(target: str) -> None:
+    """Raise InputError before any work is done if ``save`` does not know the suffix of a file."""
+    from elimina.dcop import formats
+
+    if suffix_of(Path(target)) not in formats.FORMATS:
+        check_suffix(Path(target))
 
 
 def save(model: Model, target: str, problem: Problem | None = None) -> None:

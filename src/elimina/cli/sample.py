@@ -24,7 +24,7 @@ from elimina.cli.options import (
 )
 from elimina.cli.question_inputs import call_options, evidence_of
 from elimina.io.files import save
-from elimina.methods.samples import Samples
+from elimina.methods.samples import Samples, check_samples_file
 from elimina.strategies.call import Call
 
 
@@ -65,6 +65,8 @@ def sample(
     started = time.monotonic()
     if output is not None:
         check_writable(Path(output), file, options["order"], *options["evidence"])
+        if format_for(output, format_) == "csv":
+            check_samples_file(Path(output))
     file = source_of(file)
     model, total = Call("read", time_limit).result(lambda: read_with_total(file, no_check=no_check))
     reading = time.monotonic() - started

@@ -33,6 +33,9 @@ _MIN_SECONDS = 1e-3
 _PATIENCE = 0.1
 """Seconds after a time limit for the library to end by itself."""
 
+_MAX_ALARM_SECONDS = 1e9
+"""Longest alarm, 31 years: timers of the system overflow far above."""
+
 _AGAIN = 0.01
 """Seconds until an exception dropped by Python is raised again."""
 
@@ -101,7 +104,7 @@ def alarm(seconds: float) -> None:
     Args:
         seconds: Seconds from now.
     """
-    signal.setitimer(signal.ITIMER_REAL, seconds + _PATIENCE)
+    signal.setitimer(signal.ITIMER_REAL, min(seconds + _PATIENCE, _MAX_ALARM_SECONDS))
 
 
 def remaining(time_limit: float | None, seconds: float) -> float | None:

@@ -61,6 +61,11 @@ def _codec_of(path: Path, name: str | None, *, writing: bool = False) -> Codec[M
 
 
 @arguments.with_checked_keywords()
+def check_suffix(path: Path) -> None:
+    """Raise InputError if models are not written to files with this suffix."""
+    _codec_of(path, None, writing=True)
+
+
 def read(path: str | os.PathLike[str], *, format: str | None = None, check: bool = True) -> Model:
     """Read a model.
 

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,12 @@ from elimina.system import frame_of
 
 if TYPE_CHECKING:
     from elimina.system import Library
+
+
+def check_samples_file(path: Path) -> None:
+    """Raise InputError if samples are not written to files with this suffix."""
+    if not any(path.name.lower().endswith(suffix) for suffix in (".csv", ".csv.gz", ".csv.xz")):
+        raise InputError(f"{path}: samples are written to .csv, .csv.gz and .csv.xz files")
 
 
 class Samples(Displayed, Mapping[str, NDArray[Any]]):
@@ -118,8 +125,7 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
             InputError: The path has another suffix, the file cannot be written, or a variable is called ``log_weight``.
         """
         file = arguments.file("path", path)
-        if not any(file.name.lower().endswith(suffix) for suffix in (".csv", ".csv.gz", ".csv.xz")):
-            raise InputError(f"{file}: samples are written to .csv, .csv.gz and .csv.xz files")
+        check_samples_file(file)
         save(file, self.csv_chunks())
 
     @property
