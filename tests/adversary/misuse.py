@@ -16,7 +16,7 @@ from tests.adversary.case import Case, Defect, Setting
 
 WRONG = (
     *("None", "True", "False", "-1", "0", "1", "2", "2.5", "nan", "inf", "-inf", "10**12", "2**31", "2**63", "2**64"),
-    *("10**400", "''", "'3'", "'1GB'", "'auto'", "'x0'", "'a'", "'nonsense'", "' 1'", "'١'", "b'x'", "1j"),
+    *("10**400", "''", "'-'", "'3'", "'1GB'", "'auto'", "'x0'", "'a'", "'nonsense'", "' 1'", "'١'", "b'x'", "1j"),
     *(
         "[]",
         "[0]",
@@ -277,7 +277,7 @@ import contextlib
 from io import StringIO
 from tempfile import TemporaryDirectory
 from elimina.adapters.potentials import LogPartition
-from elimina.cli.commands import run
+from elimina.cli import main
 from elimina.cp.tour_problem import TourProblem
 import elimina.io.cases
 costs = Model.from_arrays([2, 3], [([0, 1], [[1, 2, 3], [3, 2, 1]])])
@@ -298,9 +298,10 @@ def xs():
     return cp.Model().int_vars(2, 0, 1)
 EXAMPLES = Path(elimina.__file__).parents[2] / 'examples'
 def command(*words):
-    with TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stderr(StringIO()):
+    streams = contextlib.redirect_stderr(StringIO()), contextlib.suppress(SystemExit)
+    with TemporaryDirectory() as folder, contextlib.chdir(folder), streams[0], streams[1]:
         files = [EXAMPLES / word if (EXAMPLES / word).is_file() else word for word in words[:-1]]
-        return run([*map(str, files), words[-1]])
+        main([*map(str, files), words[-1]])
 def tour(distances):
     return TourProblem('tour', distances)
 def log_z(table):
