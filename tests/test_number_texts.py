@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from elimina.number_texts import bytes_text, count_text, ends_text, probability_text, seconds_text
+import elimina
+from elimina.number_texts import bytes_text, count_text, counted, ends_text, probability_text, seconds_text
 
 
 @settings(max_examples=60, deadline=None)
@@ -69,3 +71,28 @@ def test_seconds_as_text(number, text):
 )  # fmt: skip
 def test_bounds_as_text(lower, upper, text):
     assert ends_text(lower, upper) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0 cells"), (1, "1 cell"), (2, "2 cells"), (1_234_567, "1,234,567 cells")]
+)
+def test_one_thing_is_no_plural(number, text):
+    assert counted(number, "cell") == text
+    assert counted(number, "cell", is_rounded=True) == text.replace("1,234,567", "1.23e6")
+
+
+def test_texts_of_models_with_one_of_each():
+    """Nothing that a model of one variable, one factor and one state shows has a plural after the number 1."""
+    certain = elimina.Model.from_arrays([1], [((0,), [1.0])], sense="probability")
+    binary = elimina.Model.from_arrays([2], [((0,), [0.5, 0.0])], sense="probability")
+    table = elimina.Table([0], [0.5], sizes=[2], rows=[[1]], default=0.0)
+    shown = [certain, binary, table, elimina.JunctionTree(binary)]
+    shown += [elimina.plan(binary, task) for task in ("mpe", "pr", "mar", "count")]
+    shown += [elimina.solve(binary, task) for task in ("mpe", "pr", "mar", "count")]
+    texts = [str(one) for one in shown]
+    for call in (lambda: elimina.Model(binary.variables, binary.factors, children=[]), lambda: certain.states_at([])):
+        with pytest.raises(elimina.InputError) as error:
+            call()
+        texts.append(str(error.value))
+    plurals = re.compile(r"(?<![\d.,])1 [a-z-]+s\b")
+    assert not [text for text in texts if plurals.search(text)]

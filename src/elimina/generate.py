@@ -18,6 +18,7 @@ from elimina.errors import InputError
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
 from elimina.model.variable import Variable
+from elimina.number_texts import counted
 from elimina.option_names import option
 
 LARGEST_COST = 100
@@ -53,7 +54,7 @@ def random_model(n: int, d: int, p1: float, p2: float = 0.5, seed: int = 0) -> M
     count = min(pairs, math.floor(p1 * n * (n - 1) / 2 + 1e-9) + 1)
     if count < n - 1:
         raise InputError(
-            f"density {p1} gives {count} edges; {n} variables need {n - 1} to be connected: "
+            f"density {p1} gives {counted(count, 'edge')}; {n} variables need {n - 1} to be connected: "
             f"choose a density ({option('p1')}) of at least {math.ceil(200 / n) / 100:g}"
         )
     _check_size(n, count, d)

@@ -33,6 +33,11 @@ def count_text(number: int) -> str:
     return f"{digits / 100:.2f}e{int(exponent)}" if digits < 1000 else f"1.00e{int(exponent) + 1}"
 
 
+def counted(number: int, noun: str, *, is_rounded: bool = False) -> str:
+    """Format a number of things: ``1 table``, ``2 tables``; rounded: ``1.20e7 cells``, as ``count_text``."""
+    return f"{count_text(number) if is_rounded else f'{number:,}'} {noun}{'s' * (number != 1)}"
+
+
 def seconds_text(seconds: float) -> str:
     """Format a time: ``87 us``, ``3.2 ms``, ``4.0 h``, ``2e+09 years``."""
     if seconds == math.inf:

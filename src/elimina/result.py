@@ -27,7 +27,7 @@ from elimina.errors import InputError
 from elimina.model.model import Model
 from elimina.model.named_table import states_frame
 from elimina.model.states import State
-from elimina.number_texts import ends_text, log_text, number_text, probability_text, seconds_text
+from elimina.number_texts import counted, ends_text, log_text, number_text, probability_text, seconds_text
 from elimina.problem.tasks import DESCRIPTIONS, described
 from elimina.system import cached_property
 
@@ -473,7 +473,7 @@ class Result(Displayed):
             rows.append(("tour", sample(self.tour, len(self.tour))))
         width, largest = self.stats.get("induced_width"), self.stats.get("largest_table")
         if width is not None and largest is not None:
-            rows.append(("width", f"{width} (largest table: {largest:,} cells)"))
+            rows.append(("width", f"{width} (largest table: {counted(largest, 'cell')})"))
         if "seconds" in self.stats:
             rows.append(("time", seconds_text(self.stats["seconds"].get("total", 0))))
         return rows

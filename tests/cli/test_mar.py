@@ -56,7 +56,7 @@ def test_impossible_evidence(elimina, asia):
 
 def test_plan(elimina, asia):
     out = elimina("plan", asia, "--task", "mar").out
-    assert "junction tree:        1 cliques on 1 levels, 4 cells\n" in out
+    assert "junction tree:        1 clique on 1 level, 4 cells\n" in out
     assert "cliques are not stored" in out
 
 

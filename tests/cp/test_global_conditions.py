@@ -116,9 +116,9 @@ def test_refused() -> None:
     with pytest.raises(InputError, match="neither true nor false"):
         bool(cp.all_different([x, y]))
     b = m.bool_var()
-    with pytest.raises(InputError, match="2 and 1 variables"):
+    with pytest.raises(InputError, match="2 and 1 variable"):
         m.add(cp.inverse([x, y], [x]), only_if=b)
-    with pytest.raises(InputError, match="the row \\(1,\\) has 1 values for 2 variables"):
+    with pytest.raises(InputError, match="the row \\(1,\\) has 1 value for 2 variables"):
         m.add(cp.table([x, y], [(1,)]), iff=b)
     with pytest.raises(InputError, match="there is no state 3"):
         m.add(cp.regular([x, y], [{1: 3}], 0, [0]), iff=b)

@@ -46,7 +46,7 @@ def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> No
         (lambda m, xs: m.weighted_circuit(xs, {1: 2}), TypeError, r"a key of edges is 1 \(int\); it takes a pair"),
         (lambda m, xs: m.weighted_circuit(None, {(0, 1): 2}), InputError, "weighted_circuit gets a list"),
         (lambda m, xs: m.add_cost(None, [1, 2]), InputError, "add_cost gets a list of variables"),
-        (lambda m, xs: m.add_cost(xs[:1], {1: 2}), InputError, "a tuple of values of 1 variables"),
+        (lambda m, xs: m.add_cost(xs[:1], {1: 2}), InputError, "a tuple of values of 1 variable"),
         (lambda m, xs: m.add_cost(xs[:1], [[1], [1, 2]]), TypeError, r"costs is .*; it takes an array of numbers"),
         (lambda m, xs: m.add_cost_rows(xs, None, 3), InputError, "need whole numbers of shape"),
         (lambda m, xs: m.add_cost_rows(xs, [[0, 0, 0]], ["a"]), InputError, "costs are numbers"),

@@ -235,7 +235,7 @@ def test_a_cost_function_in_a_model() -> None:
         ([2.0**60, 1], "whole numbers"),
         ([float("nan"), 1], "whole numbers"),
         ([[1, 2]], "an array of as many axes, not of 2"),
-        ({(1, 2): 3}, "values of 1 variables"),
+        ({(1, 2): 3}, "values of 1 variable"),
         ({("a",): 3}, "a value is a whole number"),
         ([1 + 2j, 3], "costs are numbers"),
     ],

@@ -139,7 +139,7 @@ def test_names_that_contradict_the_scope(days):
         with pytest.raises(InputError, match=r"labels are named .*, and its scope is \(rain, wet\): name each level"):
             network(rain, wet.rename_axis(**names))
     assert shares(rain, wet.rename_axis(index=None)) == shares(rain, wet)
-    with pytest.raises(InputError, match="1 levels of row labels and 1 of column labels for a scope of 1"):
+    with pytest.raises(InputError, match="1 level of row labels and 1 of column labels for a scope of 1"):
         network(wet, wet)
 
 

@@ -206,7 +206,7 @@ BY_LABEL = pd.DataFrame([[0.9, 0.2], [0.1, 0.8]], index=["dry", "wet"], columns=
         (
             {"rain": RAIN, WET: BY_LABEL["no"]},
             None,
-            "given 'rain': the table has 1 levels of row labels and 0 of column",
+            "given 'rain': the table has 1 level of row labels and 0 of column",
         ),
         (
             {"rain": pl.DataFrame({"p": [0.8, 0.2]})},

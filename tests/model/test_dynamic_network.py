@@ -116,8 +116,8 @@ def test_matrices_are_those_of_hmmlearn():
             lambda: DynamicModel.hidden_markov([0.5, 0.5], [[1.0]]),
             "transition the shape \\(1, 1\\); it takes \\(2, 2\\)",
         ),
-        (lambda: DynamicModel.hidden_markov([0.5, 0.5], MOVES, [[1.0]]), "emission has 1 rows"),
-        (lambda: DynamicModel.hidden_markov([0.5, 0.5], MOVES, {"x": [[1.0]]}), "emission\\['x'\\] has 1 rows"),
+        (lambda: DynamicModel.hidden_markov([0.5, 0.5], MOVES, [[1.0]]), "emission has 1 row"),
+        (lambda: DynamicModel.hidden_markov([0.5, 0.5], MOVES, {"x": [[1.0]]}), "emission\\['x'\\] has 1 row"),
         (lambda: DynamicModel.hidden_markov([0.5, 0.5], MOVES, MOVES, symbols=["a"]), "2 symbols and symbols names 1"),
         (
             lambda: DynamicModel.hidden_markov([0.5, 0.5], MOVES, MOVES, symbols={"y": ["a"]}),

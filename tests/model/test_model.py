@@ -214,7 +214,7 @@ def sparse(rows, values, default):
         (lambda: Model([], [], upper_bound=-math.inf), "the upper bound of a min-cost model is -inf"),
         (lambda: Model([], [], upper_bound=math.inf, sense="max-cost"), "of a max-cost model is inf"),
         (lambda: Model([], [], upper_bound=1, sense="probability"), "has no upper bound"),
-        (lambda: Model([Variable("a", 2)], [Table([0], [1, 2])], children=[]), "1 factors but 0 children"),
+        (lambda: Model([Variable("a", 2)], [Table([0], [1, 2])], children=[]), "1 factor but 0 children"),
         (lambda: Model([Variable("a", 2)], [Table([0], [1, 2])], children=[1]), "does not contain its child 1"),
         (
             lambda: Model.from_arrays([2], [([0], [-0.1, 1])], sense="probability"),
@@ -363,7 +363,7 @@ def test_cycles_of_random_parents(seed, count):
     [
         (lambda model: model.states_at([-1, 0]), InputError, "the index of a state of variable 'a' is -1"),
         (lambda model: model.states_at([0, 3]), InputError, "the index of a state of variable 'b' is 3"),
-        (lambda model: model.states_at([0]), InputError, "indices has 1 elements, and the model has 2 variables"),
+        (lambda model: model.states_at([0]), InputError, "indices has 1 element, and the model has 2 variables"),
         (lambda model: model.states_at(3), TypeError, "indices is 3 (int); it takes a sequence"),
         (lambda model: model.states_at(["x", 0]), TypeError, "it takes an integer"),
         (lambda model: model["a"].state(2), InputError, "it must be from 0 to 1"),

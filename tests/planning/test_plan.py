@@ -129,7 +129,7 @@ def test_a_table_of_more_cells_than_any_machine_has_is_refused_at_once():
     rows = np.random.default_rng(0).integers(0, 2, (2000, count))
     table = Table(range(count), np.ones(len(rows), int), sizes=[2] * count, rows=rows, default=0)
     model = Model([Variable(f"x{v}", 2) for v in range(count)], [table])
-    with pytest.raises(MemoryLimitError, match=r"2,000 tuples of 3000 variables, 'x0' among them, has 10\^903 cells"):
+    with pytest.raises(MemoryLimitError, match=r"2,000 tuples of 3,000 variables, 'x0' among them, has 10\^903 cells"):
         plan_of(model)
     assert plan_of(model, evidence=dict.fromkeys(range(10, count), 0)).largest_table == 2**10
 

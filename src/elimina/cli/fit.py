@@ -26,6 +26,7 @@ from elimina.cli.question_inputs import call_options, cases_source
 from elimina.learning import fit as fit_network
 from elimina.methods.parameter_learning import Fit, FitOptions
 from elimina.model.model import Model
+from elimina.number_texts import counted
 from elimina.progress import Progress
 from elimina.strategies.call import Call
 
@@ -106,5 +107,6 @@ def fit(
     save(best.model, output)
     ended_by = signals.cause(best.ended_by)
     click.echo(
-        f"{best.rows:,} rows, {best.iterations} iterations ({ended_by}), log-likelihood {best.log_likelihood:.10g}"
+        f"{counted(best.rows, 'row')}, {best.iterations} iterations ({ended_by}), log-likelihood "
+        f"{best.log_likelihood:.10g}"
     )

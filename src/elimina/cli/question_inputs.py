@@ -15,6 +15,7 @@ from elimina.io.evidence_files import read_evidence
 from elimina.io.files import load
 from elimina.model.model import Model
 from elimina.model.states import StateIndex, integer_of
+from elimina.number_texts import counted
 from elimina.planning.options import OPTIONS, Options
 from elimina.planning.order import Method, order_of_text, read_order
 
@@ -83,7 +84,7 @@ def _solution(source: str, model: Model) -> NamedEvidence:
     if None in values or len(values) != len(model.variables):
         raise InputError(
             f"{source_text(source)} is not a solution: expected a value index for each of "
-            f"{len(model.variables)} variables"
+            f"{counted(len(model.variables), 'variable')}"
         )
     return {
         v.name: v.state(v.index(StateIndex(x))) for v, x in zip(model.variables, values, strict=True) if x is not None

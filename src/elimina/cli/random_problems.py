@@ -20,6 +20,7 @@ from elimina.errors import InputError
 from elimina.generate import coloring_model, grid_model, maximized, random_model, scale_free_model
 from elimina.io.files import suffix_of
 from elimina.model.model import Model
+from elimina.number_texts import counted
 
 if TYPE_CHECKING:
     pass
@@ -100,4 +101,4 @@ def _save(model: Model, file: str, agents: int | None, maximize: bool = False) -
     if maximize:
         model = maximized(model)
     save(model, file, Problem.from_model(model, agents))
-    click.echo(f"{file}: {len(model.variables)} variables, {len(model.factors)} functions")
+    click.echo(f"{file}: {counted(len(model.variables), 'variable')}, {counted(len(model.factors), 'function')}")

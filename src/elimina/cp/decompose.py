@@ -12,6 +12,7 @@ import numpy as np
 from elimina.cp.constraint_tables import ConstraintTables
 from elimina.cp.partial_sums import condensed, weighted_sum
 from elimina.cp.views import Integers, Mask, View, constant
+from elimina.number_texts import counted
 
 Arguments = Sequence[list[View]]
 _KINDS = ("int", "bool")
@@ -240,7 +241,7 @@ def _starred_table(tables: ConstraintTables, arguments: Arguments, suffix: str) 
     ]
     count = sum(math.prod(map(len, row)) for row in choices)
     if count > tables.limit:
-        raise tables.too_large(f"has {count:,} tuples without stars, more than {tables.limit:,}")
+        raise tables.too_large(f"has {counted(count, 'tuple')} without stars, more than {tables.limit:,}")
     rows = [full for row in choices for full in itertools.product(*row)]
     _keep_rows(tables, xs, np.array(rows, np.int64).reshape(-1, len(xs)))
 
@@ -258,7 +259,7 @@ def _keep_rows(tables: ConstraintTables, xs: Sequence[View], rows: Integers) -> 
     tuples = np.stack([column[marks] for column in columns.values()], 1) if columns else np.zeros((marks.sum(), 0))
     tuples = np.unique(tuples, axis=0)
     if len(tuples) > tables.limit:
-        raise tables.too_large(f"has {len(tuples):,} tuples, more than {tables.limit:,}")
+        raise tables.too_large(f"has {counted(len(tuples), 'tuple')}, more than {tables.limit:,}")
     tables.keep(list(columns), tuples)
 
 

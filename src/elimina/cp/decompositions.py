@@ -19,6 +19,7 @@ from elimina.cp.intervals import IntervalVar, Task
 from elimina.cp.operands import several, whole
 from elimina.cp.scheduling_constraints import boxes_of, check_sizes, events_of, tasks_of, transitions_of
 from elimina.errors import InputError
+from elimina.number_texts import counted
 
 Decomposition = Callable[..., Operand]
 
@@ -101,7 +102,7 @@ def _subcircuit(model: DerivedConstraints, successors: Sequence[Operand], _side:
 def _inverse(model: DerivedConstraints, xs: Sequence[Operand], ys: Sequence[Operand]) -> Operand:
     rows, columns = _expressions(model, "inverse", xs), _expressions(model, "inverse", ys)
     if len(rows) != len(columns):
-        raise InputError(f"inverse: {len(rows)} and {len(columns)} variables: give as many of both")
+        raise InputError(f"inverse: {len(rows)} and {counted(len(columns), 'variable')}: give as many of both")
     count = len(rows)
     pairs = itertools.product(enumerate(rows), enumerate(columns))
     return _all(

@@ -14,6 +14,7 @@ from elimina.errors import InputError
 from elimina.model import model as graphical
 from elimina.model.senses import convert_sense, integer_costs
 from elimina.model.table import FORBIDDEN, Table
+from elimina.number_texts import counted
 
 _MAX_CELLS = 1 << 22
 
@@ -59,5 +60,7 @@ def _cost_of(target: GlobalConstraints, xs: list[Expression], number: int, facto
         return target.add_cost_rows(scope, factor.rows.astype(np.int64), factor.values)
     if factor.cells > _MAX_CELLS:
         names = ", ".join(map(str, scope))
-        raise InputError(f"factor {number} over ({names}) has {factor.cells:,} cells, more than {_MAX_CELLS:,}")
+        raise InputError(
+            f"factor {number} over ({names}) has {counted(factor.cells, 'cell')}, more than {_MAX_CELLS:,}"
+        )
     return target.add_cost(scope, np.asarray(factor.dense()))

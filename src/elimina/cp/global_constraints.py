@@ -13,6 +13,7 @@ from elimina.cp.operands import several, whole
 from elimina.cp.scheduling_constraints import SchedulingConstraints
 from elimina.cp.soft_constraints import SoftConstraints
 from elimina.errors import InputError
+from elimina.number_texts import counted
 
 Consistency = Literal["value", "bounds", "domain"]
 Side = Literal["auto", "cpu", "gpu"]
@@ -303,7 +304,7 @@ def rows_of(count: int, rows: Iterable[Sequence[int | None]]) -> list[tuple[int 
     listed_rows = [tuple(several(row, "a row of table")) for row in several(rows, "table")]
     for row in listed_rows:
         if len(row) != count:
-            raise InputError(f"table: the row {row} has {len(row)} values for {count} variables")
+            raise InputError(f"table: the row {row} has {counted(len(row), 'value')} for {counted(count, 'variable')}")
     return listed_rows
 
 

@@ -14,6 +14,7 @@ from elimina.cp.operands import MAX_INTEGER, array_of_numbers, several, whole
 from elimina.errors import InputError
 from elimina.model.labels import LabelledTable, labelled_table, listed
 from elimina.model.table import FORBIDDEN
+from elimina.number_texts import counted
 
 
 class SoftConstraints(ExpressionFunctions):
@@ -47,7 +48,7 @@ class SoftConstraints(ExpressionFunctions):
             return self.add_cost_rows(*_labelled_costs(xs, table))
         if isinstance(costs, Mapping):
             if any(not isinstance(row, tuple) or len(row) != len(xs) for row in costs):
-                raise InputError(f"add_cost: each cost is of a tuple of values of {len(xs)} variables")
+                raise InputError(f"add_cost: each cost is of a tuple of values of {counted(len(xs), 'variable')}")
             rows = np.array([[whole(x, "a value") for x in row] for row in costs], dtype=np.int64)
             rows, values = rows.reshape(len(costs), len(xs)), np.array(list(costs.values()))
         else:

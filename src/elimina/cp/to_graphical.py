@@ -20,6 +20,7 @@ from elimina.errors import InputError
 from elimina.model import model as graphical
 from elimina.model.table import Table, forbidden_value
 from elimina.model.variable import Variable
+from elimina.number_texts import counted
 from elimina.option_names import by_interface
 
 _MAX_ENUMERATED_CELLS = 1 << 10
@@ -81,7 +82,8 @@ class _Tabulation:
         for v in range(len(posted.variables)):
             if propagated.sizes[v] > rows and v != self._objective_variable:
                 raise InputError(
-                    f"variable {_name_of(posted.names, v)} has {propagated.sizes[v]:,} values, more than {rows:,}; "
+                    f"variable {_name_of(posted.names, v)} has {counted(propagated.sizes[v], 'value')}, more "
+                    f"than {rows:,}; "
                     "narrow its domain, or leave the model to the search "
                     f"({by_interface('Model.solve', 'elimina cp, fzn-elimina')})"
                 )

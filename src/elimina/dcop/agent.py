@@ -27,7 +27,7 @@ from elimina.dcop.problem import (
 )
 from elimina.dcop.tuple_filter import FilterBucket
 from elimina.errors import DcopError, InternalError, MemoryLimitError
-from elimina.number_texts import count_text, seconds_text
+from elimina.number_texts import count_text, counted, seconds_text
 from elimina.option_names import option
 from elimina.planning.machine import CONTEXT_SECONDS, cpu_machine
 from elimina.planning.tree import Tree, tree_of
@@ -340,7 +340,7 @@ class Forecast(NamedTuple):
     seconds: float
 
     def __str__(self) -> str:
-        tables = f"{count_text(self.tables)} tables, up to {count_text(self.contexts)} of a variable"
+        tables = f"{counted(self.tables, 'table', is_rounded=True)}, up to {count_text(self.contexts)} of a variable"
         return f"mb-dpop: width {self.width}, {tables}, about {seconds_text(self.seconds)}"
 
 

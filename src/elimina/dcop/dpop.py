@@ -20,7 +20,7 @@ from elimina.dcop.engine import IMPOSSIBLE, Engine, bucket_dtype, row
 from elimina.dcop.problem import Context, CostsError, Label, Send, Settings, Util, Utility, Value
 from elimina.errors import MemoryLimitError
 from elimina.model.table import Table
-from elimina.number_texts import bytes_text, count_text
+from elimina.number_texts import bytes_text, counted
 from elimina.problem.preparation import allowed_ranges
 from elimina.problem.semirings import FLOATS, INTEGERS, LARGEST
 from elimina.running.encoding import distances_of
@@ -436,7 +436,8 @@ class CycleBucket(Bucket):
         contexts = math.prod(separator[v][1] for v in cuts)
         if contexts > _MAX_CONTEXTS:
             raise MemoryLimitError(
-                f"would have to make its table for {count_text(contexts)} combinations of {len(cuts)} ancestors' values"
+                f"would have to make its table for {counted(contexts, 'combination', is_rounded=True)} of "
+                f"{len(cuts)} ancestors' values"
             )
         self._cuts = tuple(v for v in ordered if v in cuts)
         if self._traversal.parent >= 0:

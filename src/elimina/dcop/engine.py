@@ -22,7 +22,7 @@ from elimina.backends.sparse.cpu import CpuSparseDevice
 from elimina.backends.sparse.operations import SparseTables
 from elimina.dcop.problem import Utility
 from elimina.errors import DeviceError, MemoryLimitError, TimeLimitError
-from elimina.number_texts import bytes_text
+from elimina.number_texts import bytes_text, counted
 from elimina.planning.devices import gpu_numbers
 from elimina.planning.machine import Machine, machine_of
 from elimina.planning.number_type import exact_integer
@@ -229,7 +229,8 @@ class Engine:
             room = free_bytes if room is None else min(free_bytes, room)
         if room is not None and size > room:
             raise MemoryLimitError(
-                f"needs {bytes_text(size)} for a message over {len(sizes) - 1} variables, and {bytes_text(room)} "
+                f"needs {bytes_text(size)} for a message over {counted(len(sizes) - 1, 'variable')}, and "
+                f"{bytes_text(room)} "
                 "are left"
             )
         session = cast(TableSession, backend.open(program, np.zeros(0, dtype=dtype)))

@@ -12,6 +12,7 @@ from elimina._core import Traversal
 from elimina.errors import InputError
 from elimina.model.model import Model
 from elimina.model.table import Sense, Table
+from elimina.number_texts import counted
 from elimina.option_names import by_interface
 
 if TYPE_CHECKING:
@@ -101,7 +102,8 @@ class Problem:
             raise InputError(f"two agents are named {next(name for name in names if names.count(name) > 1)!r}")
         if len(self.owners) != len(model.variables):
             raise InputError(
-                f"{len(self.owners)} owners are given for {len(model.variables)} variables; one each is needed"
+                f"{len(self.owners)} owners are given for {counted(len(model.variables), 'variable')}; one each "
+                f"is needed"
             )
         for variable, owner in zip(model.variables, self.owners, strict=True):
             if not 0 <= owner < len(self.agents):

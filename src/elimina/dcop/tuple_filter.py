@@ -23,7 +23,7 @@ from elimina.dcop.dpop import Bucket
 from elimina.dcop.engine import Engine, row
 from elimina.dcop.problem import Cost, CostsError, Limit, Listed, Send, Utility, Value
 from elimina.errors import MemoryLimitError
-from elimina.number_texts import bytes_text
+from elimina.number_texts import bytes_text, counted
 from elimina.option_names import option
 from elimina.planning.key_layout import KeyLayout
 
@@ -238,7 +238,7 @@ class FilterBucket(Bucket):
         except MemoryLimitError as error:
             raise MemoryLimitError(
                 f"needs more than the {bytes_text(available_bytes)} that are left for the tuples of a message over "
-                f"{len(joined_variables) - 1} variables"
+                f"{counted(len(joined_variables) - 1, 'variable')}"
             ) from error
         before, rows = self.effort, len(joined.rows.values)
         self.effort = before._replace(

@@ -22,7 +22,7 @@ from elimina.methods.small_networks import SmallAnswer, SmallNetwork, is_small
 from elimina.model.model import names_of, variable_indices
 from elimina.model.named_table import ArraySlices
 from elimina.model.states import State
-from elimina.number_texts import bytes_text, count_text, seconds_text
+from elimina.number_texts import bytes_text, counted, seconds_text
 from elimina.option_names import option
 from elimina.planning.machine import KEPT_TREE_RUNS
 from elimina.planning.options import DEFAULT, Options, options_of
@@ -191,7 +191,7 @@ class CompiledTree(Displayed):
         plan = self.plan
         return [
             ("variables", f"{len(self.model.variables):,}"),
-            ("width", f"{plan.width} (largest table: {count_text(plan.largest_table)} cells)"),
+            ("width", f"{plan.width} (largest table: {counted(plan.largest_table, 'cell', is_rounded=True)})"),
             ("memory", f"{bytes_text(plan.peak_bytes)} on {plan.device}, {plan.dtype}"),
             ("propagation", f"about {seconds_text(plan.seconds)}"),
             ("evidence", sample(observed, len(observed)) or "none"),

@@ -33,7 +33,7 @@ from elimina.model.model import Model, names_of, variable_indices
 from elimina.model.named_table import NamedTables
 from elimina.model.states import State
 from elimina.model.variable import state_array
-from elimina.number_texts import bytes_text, count_text
+from elimina.number_texts import bytes_text, count_text, counted
 from elimina.planning.options import DEFAULT, Options, options_of
 from elimina.running.host import host_memory
 from elimina.running.propagated_tables import Posteriors
@@ -523,7 +523,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         needed = count * (8 * sum(self.variables[v].size for v in asked) + _BYTES_PER_SLICE)
         if needed > (room := host_memory(options)):
             raise MemoryLimitError(
-                f"the posteriors of {count:,} slices take {bytes_text(needed)}, and "
+                f"the posteriors of {counted(count, 'slice')} take {bytes_text(needed)}, and "
                 f"{bytes_text(room)} may be used: ask for fewer variables, or read them one slice at a time "
                 "(DynamicModel.stream)"
             )

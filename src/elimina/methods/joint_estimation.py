@@ -17,7 +17,7 @@ from elimina.methods.posterior_estimation import posteriors_within
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
-from elimina.number_texts import bytes_text
+from elimina.number_texts import bytes_text, counted
 from elimina.planning.options import Options
 from elimina.problem.evidence import Observed
 from elimina.problem.preparation import Problem, prepare
@@ -76,7 +76,8 @@ def _joined(problem: Problem, memory_bytes: float) -> Model:
     needed = FLOAT_BYTES * max(sum(cells), states)
     if needed > memory_bytes:
         raise MemoryLimitError(
-            f"an estimate of the joint distribution of {len(kept)} variables with {states:,} states takes "
+            f"an estimate of the joint distribution of {counted(len(kept), 'variable')} with "
+            f"{counted(states, 'state')} takes "
             f"{bytes_text(needed)}, and {bytes_text(int(memory_bytes))} may be used: ask for fewer variables, or give "
             "more memory"
         )

@@ -17,7 +17,7 @@ from elimina.methods.junction_structure import MarginalQuery
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
-from elimina.number_texts import bytes_text, seconds_text
+from elimina.number_texts import bytes_text, counted, seconds_text
 from elimina.option_names import option
 from elimina.planning.options import Options
 from elimina.planning.order import CELLS_PER_SECOND
@@ -206,7 +206,7 @@ def _check_room(variables: Sequence[Variable]) -> None:
         largest = max(variables, key=lambda variable: variable.size)
         raise MemoryLimitError(
             f"the posteriors take {bytes_text(needed)} of host memory, and {bytes_text(free)} are free: ask for other "
-            f"variables ({option('query')}) than {largest.name!r}, which has {largest.size:,} states"
+            f"variables ({option('query')}) than {largest.name!r}, which has {counted(largest.size, 'state')}"
         )
 
 

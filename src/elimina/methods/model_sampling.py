@@ -26,7 +26,7 @@ from elimina.methods.sampling import DRAWN_BYTES, check_room, seed_word
 from elimina.methods.weight_statistics import WeightStatistics
 from elimina.model.model import Model
 from elimina.model.states import Evidence
-from elimina.number_texts import bytes_text
+from elimina.number_texts import bytes_text, counted
 from elimina.option_names import option
 from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
@@ -103,7 +103,8 @@ def draw_samples(model: Model, evidence: Evidence, question: SampleQuestion, opt
     drawn = _draw(problem, form, question, seed, options)
     if question.samples and not drawn.effective_size:
         raise MemoryLimitError(
-            f"none of {question.samples:,} samples has a positive probability, because the evidence is impossible or "
+            f"none of {counted(question.samples, 'sample')} has a positive probability, because the evidence is "
+            f"impossible or "
             f"the proposal misses what is possible: draw more samples, or give more memory ({option('memory')})"
         )
     indices = drawn.indices[:, : len(model.variables)]

@@ -17,7 +17,7 @@ from elimina.model.cells import UNOBSERVED
 from elimina.model.model import Model, variable_index
 from elimina.model.states import is_missing
 from elimina.model.table import unmasked
-from elimina.number_texts import bytes_text
+from elimina.number_texts import bytes_text, counted
 from elimina.problem.observations import evidence_of
 
 Floats = NDArray[np.float64]
@@ -60,7 +60,8 @@ class RunLimits(NamedTuple):
         """
         if 8 * states * count > self.memory:
             raise MemoryLimitError(
-                f"the messages of a sequence of {slices:,} slices take at least {bytes_text(8 * states * count)}, and "
+                f"the messages of a sequence of {counted(slices, 'slice')} take at least "
+                f"{bytes_text(8 * states * count)}, and "
                 f"{bytes_text(self.memory)} may be used: give more memory"
             )
 
@@ -220,7 +221,8 @@ def read_sequences(
     wrong = next((v for v, table in logs.items() if len(table) != len(codes)), None)
     if wrong is not None:
         raise InputError(
-            f"the log-likelihoods of {model.variables[wrong].name!r} are about {len(logs[wrong]):,} slices, and other "
+            f"the log-likelihoods of {model.variables[wrong].name!r} are about "
+            f"{counted(len(logs[wrong]), 'slice')}, and other "
             f"observations about {len(codes):,}"
         )
     both = next((v for v in logs if v in variables), None)
@@ -386,5 +388,5 @@ def _starts(lengths: Any, count: int) -> NDArray[np.int64]:
     if set(map(type, listed)) != {int} or min(listed) < 0:
         numbers = [arguments.integer(f"lengths[{n}]", length, 0) for n, length in enumerate(listed)]
     if sum(numbers) != count:
-        raise InputError(f"lengths sum to {sum(numbers):,}, and the observations have {count:,} slices")
+        raise InputError(f"lengths sum to {sum(numbers):,}, and the observations have {counted(count, 'slice')}")
     return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(np.array(numbers, dtype=np.int64))])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from elimina.model.states import State
+from elimina.number_texts import counted
 from elimina.problem.preparation import Problem
 from elimina.running.advice import does_not_fit
 from elimina.running.planned_problem import PlannedProblem
@@ -14,7 +15,7 @@ def summation_does_not_fit(planned: PlannedProblem) -> str:
     """Return the text of the error about a plan that does not fit: its needs, and the options that help."""
     problem = planned.problem
     return (
-        f"{does_not_fit(planned.plan)}. That is for summing out {len(problem.free)} variables, with "
+        f"{does_not_fit(planned.plan)}. That is for summing out {counted(len(problem.free), 'variable')}, with "
         f"{len(problem.kept)} that stay; fewer of these would help, too"
     )
 

@@ -12,6 +12,7 @@ from elimina.errors import InputError
 from elimina.model.cells import indices_of_labels
 from elimina.model.labels import LabelledAxis, LabelledTable, labelled_table, listed
 from elimina.model.variable import Variable
+from elimina.number_texts import counted
 
 
 def aligned(variables: Sequence[Variable], values: Any) -> Any:
@@ -61,8 +62,9 @@ def order_of_levels(table: LabelledTable, names: Sequence[str]) -> list[int]:
     axes = table.axes
     if len(axes) != len(names):
         raise InputError(
-            f"the table has {len(table.rows)} levels of row labels and {len(table.columns)} of column labels for a "
-            f"scope of {len(names)} variables: give one level for each variable"
+            f"the table has {counted(len(table.rows), 'level')} of row labels and {len(table.columns)} of "
+            f"column labels for a "
+            f"scope of {counted(len(names), 'variable')}: give one level for each variable"
         )
     order = []
     for axis in axes:

@@ -16,7 +16,7 @@ from elimina.model.model import Model
 from elimina.model.states import State
 from elimina.model.table import Table
 from elimina.model.variable import Variable, variable_of
-from elimina.number_texts import bytes_text
+from elimina.number_texts import bytes_text, counted
 from elimina.system import available_memory
 
 _SUFFIX = "[-1]"
@@ -91,7 +91,7 @@ class DynamicNetwork:
         needed = count * size * _UNROLLED_BYTES
         if needed > (room := available_memory()):
             raise MemoryLimitError(
-                f"the network of {count:,} slices takes about {bytes_text(needed)}, and "
+                f"the network of {counted(count, 'slice')} takes about {bytes_text(needed)}, and "
                 f"{bytes_text(room)} are left: unroll fewer slices, or ask the DynamicModel, which unrolls none"
             )
         names = [Variable(slice_name(v.name, t), v.size, v.states) for t in range(count) for v in self.variables]
@@ -141,12 +141,13 @@ def slices_of_matrices(
     moves = _probabilities("transition", transition, 2)
     if moves.shape != (count, count):
         raise InputError(
-            f"start has {count} states and transition the shape {moves.shape}; it takes ({count}, {count}), a row "
+            f"start has {counted(count, 'state')} and transition the shape {moves.shape}; it takes ({count}, "
+            f"{count}), a row "
             "for each state"
         )
     state = variable_of(STATE, count if states is None else states, "states")
     if state.size != count:
-        raise InputError(f"start has {count} states and states names {state.size}: give each state one name")
+        raise InputError(f"start has {counted(count, 'state')} and states names {state.size}: give each state one name")
     rows = emission if isinstance(emission, Mapping) else {} if emission is None else {OBSERVATION: emission}
     named = symbols if isinstance(symbols, Mapping) else {} if symbols is None else {OBSERVATION: symbols}
     unknown = next((name for name in named if name not in rows), None)
@@ -162,7 +163,9 @@ def slices_of_matrices(
         label = "emission" if rows is not emission else f"emission[{name!r}]"
         values = _probabilities(label, table, 2)
         if len(values) != count:
-            raise InputError(f"{label} has {len(values)} rows; it takes one for each of the {count} states")
+            raise InputError(
+                f"{label} has {counted(len(values), 'row')}; it takes one for each of the {counted(count, 'state')}"
+            )
         listed = f"symbols[{name!r}]" if named is symbols else "symbols"
         variable = variable_of(name, named.get(name, values.shape[1]), listed)
         if variable.size != values.shape[1]:

@@ -23,6 +23,7 @@ from elimina.model.directed_graph import DirectedGraph
 from elimina.model.states import State, StateIndex
 from elimina.model.table import CLOSE, Sense, Table, Tables, batches, forbidden_value, joined_values, misfit
 from elimina.model.variable import Variable, index_of, variable_of
+from elimina.number_texts import counted
 from elimina.system import cached_property
 
 _Element = TypeVar("_Element")
@@ -156,7 +157,9 @@ class Model(Displayed):
 
     def _check_children(self, children: Sequence[int]) -> None:
         if len(children) != len(self.factors):
-            raise InputError(f"{len(self.factors)} factors but {len(children)} children: name one for each factor")
+            raise InputError(
+                f"{counted(len(self.factors), 'factor')} but {len(children)} children: name one for each factor"
+            )
         for number, (factor, child) in enumerate(zip(self.factors, children, strict=True)):
             if child not in factor.scope:
                 raise InputError(f"factor {number} over {self._names(factor)} does not contain its child {child}")
@@ -545,7 +548,10 @@ class Model(Displayed):
         """
         listed = arguments.elements("indices", indices, "a sequence with the index of each variable's state")
         if len(listed) != len(self.variables):
-            raise InputError(f"indices has {len(listed)} elements, and the model has {len(self.variables)} variables")
+            raise InputError(
+                f"indices has {counted(len(listed), 'element')}, and the model has "
+                f"{counted(len(self.variables), 'variable')}"
+            )
         return {variable.name: variable.state(index) for variable, index in zip(self.variables, listed, strict=True)}
 
     def indices_of(self, assignment: Mapping[str, State]) -> list[int]:
@@ -576,11 +582,12 @@ class Model(Displayed):
 
     def _figures(self) -> list[tuple[str, str]]:
         cells = max((math.prod(factor.sizes) for factor in self.factors), default=0)
-        ends = " to ".join(map(str, sorted({min(self.sizes, default=0), max(self.sizes, default=0)})))
+        smallest, largest = min(self.sizes, default=0), max(self.sizes, default=0)
+        states = f"{smallest} to {largest} states" if smallest < largest else counted(largest, "state")
         rows = [
             ("objective", self.sense),
-            ("variables", f"{len(self.variables):,}" + (f" with {ends} states" if self.sizes else "")),
-            ("factors", f"{len(self.factors):,} of up to {cells:,} cells"),
+            ("variables", f"{len(self.variables):,}" + (f" with {states}" if self.sizes else "")),
+            ("factors", f"{len(self.factors):,} of up to {counted(cells, 'cell')}"),
         ]
         return [("name", self.name), *rows] if self.name else rows
 

@@ -15,6 +15,7 @@ from elimina.display import bars_of, cut, sample, table_of
 from elimina.errors import InputError
 from elimina.model.states import State
 from elimina.model.variable import Variable, index_of, state_array
+from elimina.number_texts import counted
 from elimina.system import LIBRARIES, frame_of
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
         if not any(isinstance(part, str) for part in parts):
             return _plain(key)
         if len(parts) > len(self._variables):
-            raise InputError(f"{len(parts)} states for a table over {', '.join(self.names)}")
+            raise InputError(f"{counted(len(parts), 'state')} for a table over {', '.join(self.names)}")
         pairs = zip(parts, self._variables, strict=False)
         return tuple(index_of(v, part) if isinstance(part, str) else part for part, v in pairs)
 

@@ -17,6 +17,7 @@ from elimina._core import TableList
 from elimina.arguments import check_mapping, in_order, shown, value_in
 from elimina.errors import InputError
 from elimina.model.labels import without_labels
+from elimina.number_texts import counted
 from elimina.system import Slotted, cached_property
 
 
@@ -131,7 +132,7 @@ class Table(Slotted):
             listed = np.zeros((0, len(self.scope)), dtype=np.int32)
         if len(self.sizes) != len(self.scope) or listed.shape != (*self.values.shape, len(self.scope)):
             raise InputError(
-                f"a sparse table over {len(self.scope)} variables got {len(self.sizes)} sizes, "
+                f"a sparse table over {counted(len(self.scope), 'variable')} got {len(self.sizes)} sizes, "
                 f"tuples of shape {listed.shape} and values of shape {self.values.shape}"
             )
         if listed.dtype.kind not in "iu":
@@ -204,7 +205,9 @@ class Table(Slotted):
         """
         others = _scope(scope)
         if len(others) != len(self.scope):
-            raise InputError(f"a table over {len(self.scope)} variables cannot become one over {len(others)}: {others}")
+            raise InputError(
+                f"a table over {counted(len(self.scope), 'variable')} cannot become one over {len(others)}: {others}"
+            )
         return self._like(others, self.values)
 
     def _like(self, scope: tuple[int, ...], values: Values) -> Table:
@@ -222,7 +225,7 @@ class Table(Slotted):
         return Table(self.scope, values, sizes=self.sizes, rows=self.rows, default=default)
 
     def __repr__(self) -> str:
-        kind = f"{len(self.values)} rows, default {self.default}" if self.rows is not None else "dense"
+        kind = f"{counted(len(self.values), 'row')}, default {self.default}" if self.rows is not None else "dense"
         return f"Table(scope={self.scope}, sizes={self.sizes}, {self.values.dtype}, {kind})"
 
 

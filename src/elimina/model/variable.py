@@ -26,6 +26,7 @@ from elimina.model.states import (
     readings_of,
     states_text,
 )
+from elimina.number_texts import counted
 from elimina.option_names import by_interface
 from elimina.system import Slotted
 
@@ -154,7 +155,8 @@ def listed_states(variable: Variable) -> list[State]:
     """
     if variable.size > MAX_LISTED_STATES:
         raise InputError(
-            f"variable {variable.name!r} has {variable.size:,} states, which would be listed one by one here, and "
+            f"variable {variable.name!r} has {counted(variable.size, 'state')}, which would be listed one by "
+            f"one here, and "
             f"at most {MAX_LISTED_STATES:,} can be: give the variable fewer (.wcsp and .cfn files, for models of "
             "costs, list none)"
         )

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.errors import UnsupportedError
+from elimina.number_texts import counted
 
 WORD = 64
 MAX_KEY_WORDS = 4
@@ -49,7 +50,7 @@ class KeyLayout(NamedTuple):
         if word >= MAX_KEY_WORDS:
             bits = sum(map(field_bits, sizes))
             raise UnsupportedError(
-                f"a sparse table over {len(scope)} variables needs {bits} bits a tuple, more than "
+                f"a sparse table over {counted(len(scope), 'variable')} needs {bits} bits a tuple, more than "
                 f"{MAX_KEY_WORDS * WORD}: use dense tables or a smaller bucket size"
             )
         fields = tuple((word - w, s) for w, s in reversed(backwards))

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from elimina import arguments
 from elimina.errors import FormatError, InputError
 from elimina.model.table import Scopes, SizeProducts
+from elimina.number_texts import counted
 
 if TYPE_CHECKING:
     from elimina._core import OrderMessages
@@ -326,7 +327,7 @@ def _check_permutation(order: Sequence[int], count: int) -> None:
     if sorted(order) == list(range(count)):
         return
     if len(order) != count:
-        raise InputError(f"the order has {len(order)} entries for {count} variables")
+        raise InputError(f"the order has {len(order)} entries for {counted(count, 'variable')}")
     wrong = next((v for v in order if not 0 <= v < count), None)
     if wrong is not None:
         raise InputError(f"the order names variable {wrong}; there are {count}")

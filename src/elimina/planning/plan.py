@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Self, dataclass_transform
 
 from elimina.display import bar, html_of, text_of, with_types_as_written
-from elimina.number_texts import bytes_text, count_text, seconds_text
+from elimina.number_texts import bytes_text, counted, seconds_text
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan_rows import fused_rows, product_rows
 from elimina.planning.step import FactorLayout, Output, Step
@@ -370,14 +370,18 @@ class Plan(NamedTuple):
         return html_of("Plan", self._figures(), f"<p>memory, of its limit</p>{bar(self.filled)}")
 
     def _figures(self) -> list[tuple[str, str]]:
-        steps = f"{len(self.steps):,} steps" if self.is_recorded else "steps too many to list"
+        steps = counted(len(self.steps), "step") if self.is_recorded else "steps too many to list"
         return [
             ("task", f"{self.task} ({self.semiring}, {self.dtype})"),
-            ("variables", f"{len(self.order):,} to eliminate, {len(self.factors):,} tables, {steps}"),
+            ("variables", f"{len(self.order):,} to eliminate, {counted(len(self.factors), 'table')}, {steps}"),
             ("induced width", str(self.width)),
             *self._divided(),
-            ("largest table", f"{count_text(self.largest_table)} cells"),
-            ("work", f"{count_text(self.work)} combinations, {count_text(self.operations)} operations"),
+            ("largest table", counted(self.largest_table, "cell", is_rounded=True)),
+            (
+                "work",
+                f"{counted(self.work, 'combination', is_rounded=True)}, "
+                f"{counted(self.operations, 'operation', is_rounded=True)}",
+            ),
             *((f"peak memory, {tier}", bytes_text(size)) for tier, size in self.bytes.items()),
             (
                 "memory limit",
@@ -409,7 +413,7 @@ class Plan(NamedTuple):
 
 def _tuples_text(tuples: float) -> str:
     """Format a predicted number of tuples."""
-    return "more than 1e+300 tuples" if tuples > 1e300 else f"{count_text(math.ceil(tuples))} tuples"
+    return "more than 1e+300 tuples" if tuples > 1e300 else counted(math.ceil(tuples), "tuple", is_rounded=True)
 
 
 class TablePlace(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from elimina.number_texts import bytes_text
+from elimina.number_texts import bytes_text, counted
 from elimina.planning.plan import Form, Plan
 from elimina.planning.step import FactorLayout
 
@@ -112,7 +112,7 @@ class Shards(Form):
     def rows(self, plan: Plan) -> list[tuple[str, str]]:
         """Return the number of GPUs, of divided steps, and the bytes between GPUs."""
         moved = bytes_text(self.moved * plan.itemsize)
-        return [("GPUs", f"{self.gpus}; {len(self.divided)} steps divided, {moved} between GPUs")]
+        return [("GPUs", f"{self.gpus}; {counted(len(self.divided), 'step')} divided, {moved} between GPUs")]
 
     def figures(self) -> dict[str, Any]:
         """Return the number of GPUs."""

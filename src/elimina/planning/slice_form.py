@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from elimina.number_texts import bytes_text, count_text, seconds_text, times_text
+from elimina.number_texts import bytes_text, count_text, counted, seconds_text, times_text
 from elimina.option_names import option
 from elimina.planning.plan import Form, Plan
 
@@ -72,7 +72,8 @@ class Slicing(Form):
         """Return the sufficient number of slices, and the option that allows it."""
         names = ", ".join(self.names[:_MAX_NAMES]) + (", ..." if len(self.names) > _MAX_NAMES else "")
         return (
-            f"; fixing {len(self.names)} variables ({names}) would do it in {count_text(self.slices)} slices of "
+            f"; fixing {counted(len(self.names), 'variable')} ({names}) would do it in "
+            f"{counted(self.slices, 'slice', is_rounded=True)} of "
             f"{bytes_text(plan.peak_bytes)}, estimated at {seconds_text(plan.seconds)}, which "
             f"{option('slices', self.slices)} allows"
         )

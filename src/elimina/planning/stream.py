@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina.number_texts import bytes_text
+from elimina.number_texts import bytes_text, counted
 from elimina.planning.plan import Form, Plan
 from elimina.planning.record import (
     AXES,
@@ -120,7 +120,7 @@ class Streamed(Form):
             return []
         item = plan.itemsize
         moved = f"{bytes_text(self.stream.up * item)} to the device, {bytes_text(self.stream.down * item)} back"
-        return [("streamed", f"{len(self.stream.steps)} steps in tiles, {moved}")]
+        return [("streamed", f"{counted(len(self.stream.steps), 'step')} in tiles, {moved}")]
 
 
 class StreamedTable(NamedTuple):

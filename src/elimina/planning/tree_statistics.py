@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from elimina._core import PlannedTree
 from elimina.model.table import SizeProducts
-from elimina.number_texts import count_text
+from elimina.number_texts import count_text, counted
 from elimina.planning.plan import Plan
 from elimina.planning.tree import junction_tree, plan_tree
 from elimina.problem.preparation import Problem
@@ -41,7 +41,11 @@ class Statistics(NamedTuple):
     def __str__(self) -> str:
         averages = _average_text(self.average_clique), _average_text(self.average_separator)
         rows = [
-            ("junction tree", f"{self.cliques} cliques on {self.levels} levels, {count_text(self.total_cells)} cells"),
+            (
+                "junction tree",
+                f"{counted(self.cliques, 'clique')} on {counted(self.levels, 'level')}, "
+                f"{counted(self.total_cells, 'cell', is_rounded=True)}",
+            ),
             ("cliques, cells", _sizes_text(self.largest_clique, averages[0], self.smallest_clique)),
             ("separators, cells", _sizes_text(self.largest_separator, averages[1], self.smallest_separator)),
         ]

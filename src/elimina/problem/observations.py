@@ -16,6 +16,7 @@ from elimina.model.model import Model, variable_index
 from elimina.model.states import Evidence, StateIndex, is_missing, native
 from elimina.model.table import unmasked
 from elimina.model.variable import MAX_LISTED_STATES, Variable, index_of
+from elimina.number_texts import counted
 
 Likelihoods = NDArray[Any]
 
@@ -133,7 +134,8 @@ def _ordered_likelihoods(variable: Variable, indices: Sequence[int], likelihoods
     """
     if variable.size > MAX_LISTED_STATES:
         raise InputError(
-            f"the likelihoods of variable {variable.name!r} would be one for each of its {variable.size:,} states, and "
+            f"the likelihoods of variable {variable.name!r} would be one for each of its "
+            f"{counted(variable.size, 'state')}, and "
             f"at most {MAX_LISTED_STATES:,} are possible: add a factor that lists the states instead (an elimina.Table "
             "with rows and default=0)"
         )

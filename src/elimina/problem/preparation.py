@@ -16,6 +16,7 @@ from elimina.errors import InputError, MemoryLimitError
 from elimina.model.model import Model
 from elimina.model.table import LARGEST_NUMBER, Scopes, Sense, Table, Tables
 from elimina.model.variable import Variable
+from elimina.number_texts import counted
 from elimina.option_names import by_interface
 from elimina.problem import tasks
 from elimina.problem.relevance import parents_first, prune_barren
@@ -114,7 +115,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     sizes = model.sizes
     for v, value in evidence.items():
         if not 0 <= v < len(sizes) or not 0 <= value < sizes[v]:
-            raise InputError(f"evidence sets variable {v} to {value}; the model has {len(sizes)} variables")
+            raise InputError(f"evidence sets variable {v} to {value}; the model has {counted(len(sizes), 'variable')}")
     kept: Sequence[int] = range(len(model.factors))
     relevant: Collection[int] = range(len(sizes))
     if model.children is not None and described.is_sum and (query is not None or not described.is_distribution):
@@ -144,7 +145,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     largest = tables[number] if (number := tables.listed.largest()) >= 0 else None
     if largest is not None and largest.cells > LARGEST_NUMBER:
         raise MemoryLimitError(
-            f"a table that lists {len(largest.values):,} tuples of {len(largest.scope)} variables, "
+            f"a table that lists {counted(len(largest.values), 'tuple')} of {counted(len(largest.scope), 'variable')}, "
             f"{model.variables[largest.scope[0]].name!r} among them, has 10^{math.log10(largest.cells):.0f} cells, and "
             "at most 2^62 can be numbered; give evidence on its variables"
         )

@@ -15,7 +15,7 @@ from elimina.display import sample
 from elimina.errors import EliminaError, ImpossibleEvidenceError, MemoryLimitError
 from elimina.methods.junction_tree import JunctionTree
 from elimina.model.model import Model
-from elimina.number_texts import bytes_text, count_text, number_text, probability_text, seconds_text
+from elimina.number_texts import bytes_text, counted, number_text, probability_text, seconds_text
 from elimina.option_names import option
 from elimina.planning.options import Options
 from elimina.planning.plan import Plan
@@ -80,7 +80,7 @@ def _posteriors(marginals: Mapping[str, Mapping[Any, float]]) -> Markup:
     names = list(marginals)
     caption = "Posteriors"
     if len(names) > _MAX_VARIABLES:
-        caption += f" of the {_MAX_VARIABLES} least certain of {len(names):,} variables"
+        caption += f" of the {_MAX_VARIABLES} least certain of {counted(len(names), 'variable')}"
         names.sort(key=lambda name: max(marginals[name].values()))
     rows: list[tuple[object, ...]] = []
     for name in names[:_MAX_VARIABLES]:
@@ -177,7 +177,7 @@ def plan_rows(plan: Plan) -> list[tuple[str, object]]:
     fits = "fits" if plan.fits else "does not fit"
     rows: list[tuple[str, object]] = [
         ("induced width", plan.width),
-        ("largest table", f"{count_text(plan.largest_table)} cells"),
+        ("largest table", counted(plan.largest_table, "cell", is_rounded=True)),
         ("memory", bar(plan.filled, f"{bytes_text(plan.peak_bytes)} of {bytes_text(plan.memory_limit)}: {fits}")),
         ("estimated time", seconds_text(plan.seconds)),
         ("tables", f"{len(plan.factors):,}, as {plan.dtype} on {plan.device}"),
@@ -220,7 +220,8 @@ def _steps(plan: Plan, model: Model) -> list[object]:
             )
         )
     shown = sum(work[number] for number in first) / all_work
-    caption = f"The {len(first):,} most expensive of {len(steps):,} steps: {100 * shown:.3g} % of all operations"
+    count = counted(len(steps), "step")
+    caption = f"The {len(first):,} most expensive of {count}: {100 * shown:.3g} % of all operations"
     title = f"Cells of the tables that {len(steps):,} steps write"
     return [
         profile_chart(title, _columns(cells), ("steps, first to last", "cells")),

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from elimina.model.model import Model
-from elimina.number_texts import probability_text
+from elimina.number_texts import counted, probability_text
 from elimina.reporting.html import short
 from elimina.result import Result
 from elimina.viz.diagram import Colouring, Diagram, Edge
@@ -39,9 +39,9 @@ def shown_graph(model: Model, queried: Sequence[int], observed: Sequence[int]) -
     shown = [(node[a], node[b]) for a, b in edges if a in node and b in node][:MAX_EDGES]
     left_out = []
     if len(variables) < len(model.variables):
-        left_out.append(f"{len(model.variables) - len(variables):,} variables")
+        left_out.append(counted(len(model.variables) - len(variables), "variable"))
     if len(shown) < len(edges):
-        left_out.append(f"{len(edges) - len(shown):,} edges")
+        left_out.append(counted(len(edges) - len(shown), "edge"))
     remarks = [f"{' and '.join(left_out)} are left out"] if left_out else []
     diagram = part_of_graph(model, variables, shown, observed)
     return replace(diagram, remarks=[*remarks, *(["squares are observed"] if diagram.marked else [])])
@@ -86,7 +86,9 @@ def _shown_variables(count: int, edges: Sequence[Edge], first: Sequence[int]) ->
 
 def _details(model: Model, result: Result | None, name: str, is_observed: bool) -> list[tuple[str, float | None]]:
     variable = model[name]
-    lines: list[tuple[str, float | None]] = [(f"{variable.size:,} states{', observed' if is_observed else ''}", None)]
+    lines: list[tuple[str, float | None]] = [
+        (f"{counted(variable.size, 'state')}{', observed' if is_observed else ''}", None)
+    ]
     if result is not None and variable.name in result.marginals:
         pairs = sorted(result.marginals[variable.name].items(), key=lambda pair: -pair[1])
         lines += [(f"{short(state, _STATE_LETTERS)}: {probability_text(p)}", p) for state, p in pairs[:_MAX_STATES]]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from elimina.model.model import Model
-from elimina.number_texts import count_text
+from elimina.number_texts import counted
 from elimina.planning.plan import Plan
 from elimina.planning.tree import Clique
 from elimina.reporting.html import name_of
@@ -53,10 +53,12 @@ def _clique_details(
     sizes: Sequence[int], clique: Clique, names: Sequence[str], listed: int
 ) -> list[tuple[str, float | None]]:
     cells = math.prod(sizes[v] for v in clique.scope)
-    lines = [f"{len(clique.scope):,} variables, {count_text(cells)} cells"]
+    lines = [f"{counted(len(clique.scope), 'variable')}, {counted(cells, 'cell', is_rounded=True)}"]
     if clique.parent >= 0:
         shared = math.prod(sizes[v] for v in clique.separator)
-        lines.append(f"separator: {len(clique.separator):,} variables, {count_text(shared)} cells")
+        lines.append(
+            f"separator: {counted(len(clique.separator), 'variable')}, {counted(shared, 'cell', is_rounded=True)}"
+        )
     few = ", ".join(names[:listed])
     lines.append(few if len(names) <= listed else f"{few} and {len(names) - listed:,} more")
     return [(line, None) for line in lines]

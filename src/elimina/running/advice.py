@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from elimina.errors import MemoryLimitError
-from elimina.number_texts import bytes_text, count_text
+from elimina.number_texts import bytes_text, counted
 from elimina.option_names import by_interface, option
 from elimina.planning.options import Options
 from elimina.planning.plan import Plan, Shortfall
@@ -75,7 +75,8 @@ def does_not_fit(plan: Plan, *, takes_files: bool = True) -> str:
     beside = f" beside {bytes_text(held)} that the call holds" if held >= _MIN_HELD_BYTES else ""
     return (
         f"the plan needs {needs}{beside} "
-        f"(induced width {whole.width}, largest table {count_text(whole.largest_table)} cells, {whole.dtype}); "
+        f"(induced width {whole.width}, largest table {counted(whole.largest_table, 'cell', is_rounded=True)}, "
+        f"{whole.dtype}); "
         f"{_what_helps(whole, takes_files)}{_memory_advice(plan)}{plan.form.advice(plan)}{_bounds_instead(plan)}"
         f"{'; ' + tuples if plan.shortfall.fits_sparse else ''}"
     )

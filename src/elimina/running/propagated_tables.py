@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from elimina._core import normalise_columns
 from elimina.display import bars_of, html_of, sample, text_of, with_types_as_written
 from elimina.model.variable import Variable
+from elimina.number_texts import counted
 from elimina.planning.packed_steps import Outputs, Steps
 from elimina.planning.step import Output, Step
 from elimina.system import cached_property, frame_of
@@ -289,5 +290,5 @@ class Posteriors(NamedTuple):
         if self.errors is not None and self.errors.any():
             estimated, positive_errors = np.count_nonzero(self.errors), self.errors[self.errors > 0]
             size = f", error about {positive_errors.mean():.1g}" if len(positive_errors) else ", error unknown"
-            rows.append(("estimated", f"{estimated:,} cases{size}"))
+            rows.append(("estimated", f"{counted(int(estimated), 'case')}{size}"))
         return rows

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from elimina.errors import MemoryLimitError
-from elimina.number_texts import bytes_text, count_text, seconds_text
+from elimina.number_texts import bytes_text, counted, seconds_text
 from elimina.planning.listed_tables import seconds_written
 from elimina.planning.order import CELLS_PER_SECOND, Order
 from elimina.planning.ordering import is_rough_enough
@@ -123,7 +123,7 @@ def is_long(order: Order, facts: Facts) -> bool:
 
 
 def _quick_order_text(facts: Facts) -> str:
-    return f"elimination is long: a quick order has {count_text(facts.quick_order.total_cells)} cells"
+    return f"elimination is long: a quick order has {counted(facts.quick_order.total_cells, 'cell', is_rounded=True)}"
 
 
 def _order_text(facts: Facts) -> str:
@@ -180,12 +180,12 @@ def _asks_for_one_posterior(facts: Facts) -> bool:
 
 ONE_POSTERIOR_IS_ASKED = Condition("the posterior of one variable is asked for", _asks_for_one_posterior)
 IS_LARGE = Condition(
-    lambda facts: f"there are {count_text(facts.variables)} variables",
+    lambda facts: f"there are {counted(facts.variables, 'variable', is_rounded=True)}",
     lambda facts: facts.variables >= LARGE_MODEL_VARIABLES,
 )
 HAS_TIME_LIMIT = Condition("there is a time limit", lambda facts: facts.call.deadline is not None)
 SEARCH_IS_QUICKER = Condition(
-    lambda facts: f"search starts before it ends, with {count_text(facts.variables)} variables",
+    lambda facts: f"search starts before it ends, with {counted(facts.variables, 'variable', is_rounded=True)}",
     lambda facts: (
         facts.options.tables != "sparse"
         and facts.options.ibound is None

@@ -20,7 +20,7 @@ from elimina.methods.k_best_search import KBestSearch, largest_k
 from elimina.methods.mini_buckets import Heuristic, run_mini_buckets
 from elimina.model.model import Model
 from elimina.model.table import Table
-from elimina.number_texts import count_text
+from elimina.number_texts import counted
 from elimina.option_names import by_interface, option
 from elimina.result import Result
 from elimina.running.advice import MAX_MACHINE_BYTES, does_not_fit
@@ -67,7 +67,7 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
     planned = planned._replace(plan=plan)
     model = planned.problem.model
     if not plan.fits or _CELL_BYTES * plan.work > host_memory(options):
-        cells = f"{count_text(plan.work)} cells (induced width {plan.width})"
+        cells = f"{counted(plan.work, 'cell', is_rounded=True)} (induced width {plan.width})"
         memory = "" if _CELL_BYTES * plan.work > MAX_MACHINE_BYTES else f"more memory ({option('memory')}), "
         reason = (
             f"counting optima needs tables of {cells}; {memory}a better order (a longer {option('order_seconds')}) or "

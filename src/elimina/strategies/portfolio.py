@@ -15,7 +15,7 @@ from elimina.methods.first_bounds import bounds_of_task, first_bounds
 from elimina.methods.paused_search import PausedSearch
 from elimina.model.model import Model
 from elimina.model.states import Evidence
-from elimina.number_texts import bytes_text, count_text, seconds_text
+from elimina.number_texts import bytes_text, counted, seconds_text
 from elimina.option_names import option
 from elimina.planning.machine import BOUNDED_TABLE_SECONDS
 from elimina.planning.option_values import IBound
@@ -341,7 +341,7 @@ def _log_plan(plan: Plan) -> None:
     if not logger.isEnabledFor(logging.INFO):
         return
     bounds = "" if plan.minibuckets is None else f"mini-buckets of i-bound {plan.minibuckets.ibound}, "
-    sliced = f", {count_text(plan.form.slices)} slices" if plan.form.variables else ""
+    sliced = f", {counted(plan.form.slices, 'slice', is_rounded=True)}" if plan.form.variables else ""
     limit = "" if plan.fits else f", which exceeds the limit of {bytes_text(plan.memory_limit)}"
     logger.info(
         f"plan: {bounds}width {plan.width}, {bytes_text(plan.peak_bytes)} on {plan.device}{sliced}{limit}; about "

@@ -14,6 +14,7 @@ from elimina.methods.parameter_sensitivity import Sensitivities
 from elimina.model.model import Model
 from elimina.model.named_table import NamedTable
 from elimina.model.states import is_missing
+from elimina.number_texts import counted
 from elimina.result import Result
 from elimina.viz.canvas import Picture
 from elimina.viz.chart_figure import draw_heat_map, draw_ranges
@@ -101,7 +102,8 @@ def _marginals(model: Model, answer: Result | None, evidence: Iterable[str | int
     count = len(model.variables)
     if count > MAX_NODES_WITH_BARS:
         raise InputError(
-            f"the model has {count:,} variables, and the posteriors of at most {MAX_NODES_WITH_BARS} can be read in "
+            f"the model has {counted(count, 'variable')}, and the posteriors of at most {MAX_NODES_WITH_BARS} "
+            f"can be read in "
             "one picture: draw the graph (what='graph') with answer=, which colours it by posteriors"
         )
     if answer is not None:
@@ -143,7 +145,8 @@ def plot_joint(table: NamedTable) -> Picture:
         raise arguments.wrong_type("table", table, "an elimina.NamedTable, such as JunctionTree.joint returns")
     if len(table.names) != 2:
         raise InputError(
-            f"the table has {len(table.names)} variables, and a heat map shows two: ask for the joint distribution of "
+            f"the table has {counted(len(table.names), 'variable')}, and a heat map shows two: ask for the "
+            f"joint distribution of "
             "two, or choose states of the others (table.at)"
         )
     return draw_heat_map(table)

@@ -12,6 +12,7 @@ from typing import Any
 from elimina.display import cut
 from elimina.errors import UnsupportedError
 from elimina.model.model import Model
+from elimina.number_texts import counted
 from elimina.result import Result
 from elimina.viz.diagram import Colouring, Diagram, Edge
 from elimina.viz.short_labels import short_labels
@@ -44,7 +45,8 @@ def edges_of(model: Model) -> list[Edge]:
     if count > MAX_EDGES:
         widest = max(model.factors, key=lambda factor: len(factor.scope))
         raise UnsupportedError(
-            f"the graph has up to {count:,} edges, too many to list: a factor over {len(widest.scope):,} variables "
+            f"the graph has up to {count:,} edges, too many to list: a factor over "
+            f"{counted(len(widest.scope), 'variable')} "
             "joins each pair of them"
         )
     return sorted({pair for factor in model.factors for pair in combinations(sorted(factor.scope), 2)})
@@ -74,7 +76,7 @@ def part_of_graph(model: Model, variables: Sequence[int], edges: Sequence[Edge],
     return Diagram(
         "graph",
         "Graph",
-        f"{len(variables):,} variables, {len(edges):,} {'arrows' if is_directed else 'edges'}",
+        f"{counted(len(variables), 'variable')}, {len(edges):,} {'arrows' if is_directed else 'edges'}",
         [model.variables[v].name for v in variables],
         edges,
         is_directed,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from elimina.display import cut
 from elimina.model.model import Model
-from elimina.number_texts import count_text
+from elimina.number_texts import count_text, counted
 from elimina.planning.order import find_order
 from elimina.planning.tree import Clique, junction_tree, plan_tree
 from elimina.viz.diagram import Colouring, Diagram, SizeKey
@@ -56,7 +56,8 @@ def junction_tree_diagram(
     """
     all_cells = [math.prod(sizes[v] for v in clique.scope) for clique in cliques]
     cells = max(all_cells)
-    figures = f"{len(cliques):,} cliques, {count_text(sum(all_cells))} cells, {count_text(cells)} in the largest"
+    total = counted(sum(all_cells), "cell", is_rounded=True)
+    figures = f"{counted(len(cliques), 'clique')}, {total}, {count_text(cells)} in the largest"
     left_out = 0 if max_cliques is None else max(len(cliques) - max_cliques, 0)
     cliques = breadth_first(cliques, max_cliques)
     digits = [_digits(clique.scope, sizes) for clique in cliques]
@@ -86,7 +87,7 @@ def junction_tree_diagram(
             "cells in a clique (area)",
             "cells in a separator (width)",
         ),
-        remarks=[f"{left_out:,} cliques far from the root are left out"] if left_out else [],
+        remarks=[f"{counted(left_out, 'clique')} far from the root are left out"] if left_out else [],
         noun="clique",
     )
 

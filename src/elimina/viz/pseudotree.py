@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 
+from elimina.number_texts import counted
 from elimina.planning.tree import Tree
 from elimina.viz.diagram import Diagram, Edge
 
@@ -42,7 +43,8 @@ def pseudotree_diagram(
     back = [(count - 1 - low, count - 1 - high) for low, high in back_edges(tree, scopes)]
     drawn = back[:max_back_edges]
     left_out = len(back) - len(drawn)
-    figures = f"{count:,} variables, depth {max(levels) + 1}, width {tree.width}, {len(back):,} back edges"
+    further = counted(len(back), "back edge")
+    figures = f"{counted(count, 'variable')}, depth {max(levels) + 1}, width {tree.width}, {further}"
     return Diagram(
         "agents",
         "Pseudo-tree",

@@ -13,6 +13,7 @@ from elimina.backends.cuda import kernels
 from elimina.backends.cuda.device import CudaDevice
 from elimina.backends.sparse.device import JoinOrder, SparseTable, check_semiring
 from elimina.errors import DeviceError, MemoryLimitError
+from elimina.number_texts import counted
 from elimina.problem.semirings import SEMIRINGS
 
 PAIRS_PER_BLOCK = 8 * kernels.THREADS
@@ -111,7 +112,8 @@ class CudaSparseDevice:
             total = int(ends[-1]) if blocks else 0
             if total > order.max_tuples:
                 raise MemoryLimitError(
-                    f"a join of {rows} and {len(rhs.values)} tuples makes {total}, more than {order.max_tuples}"
+                    f"a join of {rows} and {counted(len(rhs.values), 'tuple')} makes {total}, more than "
+                    f"{order.max_tuples}"
                 )
             keys, values = self._room(total, words)
             self._launch(name + "true>", blocks * kernels.THREADS, *arguments, ends, keys, values)

@@ -20,6 +20,7 @@ from elimina._core import (
 )
 from elimina.backends.sparse.device import JoinOrder, SparseTable, check_semiring
 from elimina.errors import MemoryLimitError
+from elimina.number_texts import counted
 from elimina.problem.semirings import SEMIRINGS
 from elimina.system import available_threads
 
@@ -84,7 +85,8 @@ class CpuSparseDevice:
             return rows.keys, rows.values, rows.candidates
         except OverflowError as error:
             raise MemoryLimitError(
-                f"a join of {len(lhs.values)} and {len(rhs.values)} tuples makes more than {order.max_tuples}"
+                f"a join of {len(lhs.values)} and {counted(len(rhs.values), 'tuple')} makes more than "
+                f"{order.max_tuples}"
             ) from error
 
     def project(self, rows: SparseTable, low: int) -> tuple[Any, Any]:

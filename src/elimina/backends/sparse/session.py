@@ -16,7 +16,7 @@ from elimina.backends.sparse.bounds import TupleBounds
 from elimina.backends.sparse.device import SparseDevice, SparseTable
 from elimina.backends.sparse.operations import DenseLookup, SparseTables
 from elimina.errors import MemoryLimitError
-from elimina.number_texts import bytes_text
+from elimina.number_texts import bytes_text, counted
 from elimina.option_names import option
 from elimina.planning.arrays import view_of
 from elimina.planning.key_layout import KeyLayout, signed
@@ -204,7 +204,8 @@ class SparseSession:
             if (step.out_cells + self._listed_cells(step)) * self._item > self._free():
                 expected = self._sparse.forms[number].rows
                 raise MemoryLimitError(
-                    f"a table over {len(step.axes)} variables has more tuples than the {max_tuples} that the memory "
+                    f"a table over {counted(len(step.axes), 'variable')} has more tuples than the {max_tuples} "
+                    f"that the memory "
                     f"limit leaves room for ({expected:.3g} were predicted); give more memory "
                     f"({option('memory')}) or use dense tables ({option('tables', 'dense')})"
                 ) from error
@@ -256,7 +257,8 @@ class SparseSession:
         sequence = [*leaving, *(number for number in numbers if number not in leaving)]
         if (arena.height + sum(self._sparse.steps[n].out_span for n in sequence)) * self._item > self._free():
             raise MemoryLimitError(
-                f"dense tables of {len(numbers)} steps do not fit the {bytes_text(max(self._free(), 0))} that the "
+                f"dense tables of {counted(len(numbers), 'step')} do not fit the "
+                f"{bytes_text(max(self._free(), 0))} that the "
                 f"memory limit leaves; give more memory ({option('memory')})"
             )
         offsets = {number: arena.allocate(self._sparse.steps[number].out_span) for number in sequence}
