@@ -18,7 +18,7 @@ import elimina
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.protocols import run_once
 from elimina.model.model import Model
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.program import pack
 from elimina.problem.preparation import prepare
 from elimina.running.encoding import encode
@@ -51,7 +51,7 @@ def main() -> None:
     for name, model, task in programs:
         for dtype in ("float64", "float32"):
             problem = prepare(model, task, {})
-            planned = plan_problem(problem, Options("cpu", None, "auto", 2.0, 0, args.threads, dtype))
+            planned = plan_problem(problem, CheckedOptions("cpu", None, "auto", 2.0, 0, args.threads, dtype))
             problem, plan = planned.problem, planned.plan
             program, factors = pack(plan, len(model.sizes)), encode(problem, plan).arena
             backend = CpuBackend(args.threads)

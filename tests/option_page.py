@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from elimina.planning.options import OPTIONS, OptionRecord
+from elimina.planning.option_table import OPTIONS, OptionRecord
 from elimina.problem.tasks import tasks_that
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "options.md"

@@ -26,6 +26,7 @@ from elimina import (
 from elimina.methods import policy_search, single_policy_updating
 from elimina.model.table import Table
 from elimina.model.variable import Variable
+from elimina.planning.checked_options import CheckedOptions
 from tests.packages import installed
 
 STRUCTURES = np.array([[0.1, 0.3, 0.6], [0.3, 0.4, 0.3], [0.5, 0.4, 0.1]])
@@ -317,7 +318,7 @@ class TestBruteForce:
         """The bounds of relaxations get closer as decisions remember more of the earlier ones."""
         diagram = random_diagram(seed, no_forgetting=False, decisions=4)
         question = single_policy_updating.DecisionQuestion(diagram, {}, {}, 0, 0)
-        updates = single_policy_updating.PolicyUpdates(question, Options())
+        updates = single_policy_updating.PolicyUpdates(question, CheckedOptions())
         if not updates.order.others or count_of_policies(diagram) > 600:
             return
         start = next(iter(updates.policy_sets(next(iter(updates.starts())), 0)))

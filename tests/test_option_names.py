@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import inspect
 import re
 import sys
@@ -49,7 +50,7 @@ def test_messages_outside_the_command_line_name_neither_flags_nor_commands():
     found = [
         f"{path.relative_to(SOURCE)}:{line}: {advice}"
         for path in sorted(SOURCE.rglob("*.py"))
-        if path.parent.name != "cli" and path.name not in ("option_names.py", "options.py")
+        if path.parent.name != "cli" and path.name not in ("option_names.py", "option_table.py")
         for line, text in _messages(path)
         for advice in (*FLAG.findall(text), *COMMAND.findall(text))
         if advice not in OF_OTHER_PROGRAMS
@@ -86,7 +87,8 @@ def test_named_options_exist_at_both_doors():
     functions = [elimina.solve, elimina.sample, elimina.read, elimina.JunctionTree.batch, elimina.fit, dcop.solve]
     functions += [function for _, function in inspect.getmembers(elimina.generate, inspect.isfunction)]
     taken = {name for function in functions for name in inspect.signature(function).parameters}
-    taken.update(elimina.Options._fields, dcop.AgentOptions._fields, FitOptions._fields)
+    for kind in (elimina.Options, dcop.AgentOptions, FitOptions):
+        taken.update(field.name for field in dataclasses.fields(kind))
     flags = set(_flags(commands))
     named = _named()
     assert len(named) > 20

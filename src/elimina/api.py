@@ -5,12 +5,15 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from elimina import arguments, system
 from elimina.errors import InputError
 from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
-from elimina.planning.options import DEFAULT, Options, options_of
+from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.option_checks import check_options, options_of, plan_options
+from elimina.planning.options import DEFAULT, Options
 from elimina.planning.plan import Plan
 from elimina.problem.tasks import TaskName, task_of
 from elimina.progress import Progress
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @memory_errors_in_words("while it planned")
-@arguments.with_checked_keywords(Options._fields, "elimina.Options")
+@arguments.with_checked_keywords(Options, "elimina.Options")
 def plan(
     model: ModelLike,
     task: TaskName = "mpe",
@@ -65,7 +68,7 @@ def plan(
     from elimina.strategies.call_plan import plan_call
 
     chosen = task_of(task)
-    checked = options_of(options, device, memory).planning.checked(chosen)
+    checked = check_options(plan_options(options_of(options, device, memory)), chosen)
     before = system.resident_memory()
     asked = as_model(model)
     remaining_options = checked.beside(system.growth_since(before))
@@ -77,7 +80,7 @@ def plan(
 
 
 @memory_errors_in_words("while it solved the model")
-@arguments.with_checked_keywords(Options._fields, "elimina.Options")
+@arguments.with_checked_keywords(Options, "elimina.Options")
 def solve(
     model: ModelLike,
     task: TaskName = "mpe",
@@ -154,13 +157,13 @@ def solve(
     """
     chosen = task_of(task)
     time_limit = arguments.seconds("time_limit", time_limit)
-    checked = options_of(options, device, memory, k).checked(chosen, is_run=True)
+    checked = check_options(options_of(options, device, memory, k), chosen, is_run=True)
     with _shown(checked) if checked.progress is True else contextlib.nullcontext(checked) as options_with_listeners:
         return answer_question(model, chosen, evidence, _listed(query), time_limit, options_with_listeners)
 
 
 @memory_errors_in_words("while it drew samples")
-@arguments.with_checked_keywords(Options._fields, "elimina.Options")
+@arguments.with_checked_keywords(Options, "elimina.Options")
 def sample(
     model: ModelLike,
     count: int,
@@ -210,7 +213,7 @@ def sample(
     count = arguments.integer("count", count, 0)
     seed = None if seed is None else arguments.integer("seed", seed, 0, taken="an integer, or None for any")
     time_limit = arguments.seconds("time_limit", time_limit)
-    checked = options_of(options, device, memory).only_for("elimina.sample").checked()
+    checked = check_options(options_of(options, device, memory), engine="elimina.sample")
     call = Call("sample", time_limit)
 
     def work() -> Samples:
@@ -224,7 +227,7 @@ def sample(
 
 
 @memory_errors_in_words("while it looked for the best assignments")
-@arguments.with_checked_keywords(Options._fields, "elimina.Options")
+@arguments.with_checked_keywords(Options, "elimina.Options")
 def iterate_best(
     model: ModelLike,
     *,
@@ -278,13 +281,13 @@ def iterate_best(
     if value_distance < 0:
         raise InputError(f"within is {within}; it must not be negative")
     distance = arguments.integer("distance", distance, 1)
-    checked = options_of(options, device, memory).only_for("elimina.iterate_best").checked()
+    checked = check_options(options_of(options, device, memory), engine="elimina.iterate_best")
     asked = as_model(model)
     return ranked_assignments(asked, as_evidence(evidence, asked), checked, value_distance, distance)
 
 
 @contextlib.contextmanager
-def _shown(options: Options) -> Iterator[Options]:
+def _shown(options: CheckedOptions) -> Iterator[CheckedOptions]:
     """Show the progress of a call: yield its options, extended by functions that report to a display."""
     with Progress() as shown:
 
@@ -298,7 +301,7 @@ def _shown(options: Options) -> Iterator[Options]:
             if options.on_bounds is not None:
                 options.on_bounds(bounds)
 
-        yield options._replace(on_plan=on_plan, on_bounds=on_bounds, progress=shown.update)
+        yield replace(options, on_plan=on_plan, on_bounds=on_bounds, progress=shown.update)
 
 
 def _listed(query: Sequence[str | int] | None) -> Sequence[str | int] | None:

@@ -5,6 +5,7 @@ A wrong type's message has three parts: the argument's name, its value and type,
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import operator
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from fractions import Fraction
     from pathlib import Path
     from types import FunctionType
+
+    from _typeshed import DataclassInstance
 
 Word = TypeVar("Word", bound=str)
 Parameters = ParamSpec("Parameters")
@@ -78,16 +81,17 @@ def in_order(name: str, argument: Any) -> None:
 
 
 def with_checked_keywords(
-    fields: Sequence[str] = (), written: str = ""
+    options_type: type[DataclassInstance] | None = None, written: str = ""
 ) -> Callable[[Callable[Parameters, Returned]], Callable[Parameters, Returned]]:
     """Return a decorator for public functions: an unknown keyword gets an error that names the likely one.
 
     Put the decorator directly above the function. A field of its options, passed beside ``options``, is named as such.
 
     Args:
-        fields: Names of the fields of the function's argument ``options``, if it has one.
-        written: The options' type, as a user writes it.
+        options_type: Type of the function's argument ``options``, if it has one.
+        written: That type, as a user writes it.
     """
+    fields = () if options_type is None else tuple(field.name for field in dataclasses.fields(options_type))
 
     def decorate(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
         code = cast("FunctionType", function).__code__

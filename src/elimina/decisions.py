@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -23,6 +24,8 @@ from elimina.model.decision_network import DecisionNetwork
 from elimina.model.model import names_of, variable_indices
 from elimina.model.row_table import RowTable
 from elimina.option_names import by_interface
+from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.option_checks import check_options, options_of
 from elimina.planning.options import DEFAULT, Options
 from elimina.problem.observations import assignment_of
 from elimina.result import EndedBy, Marginals, NoMarginals, Result, Status
@@ -159,7 +162,7 @@ class InfluenceDiagram(DecisionNetwork):
         return cls(**diagram_from_pyagrum(diagram)._asdict(), check=check)
 
     @memory_errors_in_words("while it solved the influence diagram")
-    @arguments.with_checked_keywords(Options._fields, "elimina.Options")
+    @arguments.with_checked_keywords(Options, "elimina.Options")
     def solve(
         self,
         *,
@@ -240,7 +243,7 @@ class InfluenceDiagram(DecisionNetwork):
         result = call.result_or_early(work, early)
         return result.replace(stats={**result.stats, "seconds": call.phase_seconds()})
 
-    @arguments.with_checked_keywords(Options._fields, "elimina.Options")
+    @arguments.with_checked_keywords(Options, "elimina.Options")
     def observation_gains(
         self,
         decision: str | int,
@@ -330,11 +333,11 @@ class InfluenceDiagram(DecisionNetwork):
             arguments.integer("seed", seed, 0),
         )
 
-    def _marginals(self, question: DecisionQuestion, policy_set: PolicySet, options: Options) -> Marginals:
+    def _marginals(self, question: DecisionQuestion, policy_set: PolicySet, options: CheckedOptions) -> Marginals:
         """Return the posteriors of all variables under policies."""
         network = self.network_of(policy_set.policies)
         evidence = {self.variables[v].name: self.variables[v].state(x) for v, x in question.evidence.items()}
-        tree = JunctionTree(network, evidence=evidence, options=options._replace(exact=True))
+        tree = JunctionTree(network, evidence=evidence, options=replace(options, exact=True))
         return Marginals(self.variables, np.concatenate([table.array for table in tree.marginals().values()]))
 
     def _result(
@@ -361,7 +364,5 @@ class InfluenceDiagram(DecisionNetwork):
         )
 
 
-def _checked(options: Options) -> Options:
-    if not isinstance(options, Options):
-        raise arguments.wrong_type("options", options, "elimina.Options")
-    return options.only_for("an influence diagram").checked()
+def _checked(options: Options) -> CheckedOptions:
+    return check_options(options_of(options), engine="an influence diagram")

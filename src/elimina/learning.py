@@ -10,7 +10,15 @@ from elimina.errors import InputError
 from elimina.io.sources import ModelLike
 from elimina.methods.dynamic_model import DynamicModel
 from elimina.methods.family_counts import Families, prior_counts
-from elimina.methods.parameter_learning import Fit, FitOptions, FitQuestion, fit_parameters, fitted_network, rows_of
+from elimina.methods.parameter_learning import (
+    Fit,
+    FitOptions,
+    FitQuestion,
+    check_fit_options,
+    fit_parameters,
+    fitted_network,
+    rows_of,
+)
 from elimina.methods.sequence_learning import SequenceQuestion, fit_sequences, slice_families
 from elimina.model.states import State
 from elimina.strategies.call import Call
@@ -20,7 +28,7 @@ DEFAULT_OPTIONS = FitOptions()
 
 
 @memory_errors_in_words("while it fitted parameters")
-@arguments.with_checked_keywords(FitOptions._fields, "elimina.FitOptions")
+@arguments.with_checked_keywords(FitOptions, "elimina.FitOptions")
 def fit(
     structure: ModelLike | Mapping[str, Sequence[str]] | DynamicModel,
     frame: Any,
@@ -82,9 +90,7 @@ def fit(
         (True, -2.7726)
     """
     call = Call("fit", arguments.seconds("time_limit", time_limit))
-    if not isinstance(options, FitOptions):
-        raise arguments.wrong_type("options", options, "elimina.FitOptions")
-    checked = options.checked()
+    checked = check_fit_options(options)
     fits: list[Fit[Any]] = []
 
     def report(best: Fit[Any]) -> None:

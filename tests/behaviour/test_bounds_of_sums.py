@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from elimina import Bounds, MemoryLimitError, Model
 from elimina.methods.weighted_mini_buckets import ORDERS, ladder
+from elimina.planning.option_checks import check_options
 from elimina.planning.options import Options
 from elimina.problem.preparation import prepare
 from elimina.strategies import conditions, elimination
@@ -133,7 +135,7 @@ def test_a_worse_bound_later_changes_nothing():
 def test_ladder_rises_in_one_order_and_then_tries_others():
     model, _ = lattice(0, 14, 6, 1.0)
     problem = prepare(model, "pr", {})
-    options = Options("cpu", 20_000, threads=1).checked()
+    options = check_options(Options("cpu", 20_000, threads=1))
     rungs = list(ladder(problem, lambda: options, lambda: math.inf, math.inf))
     ibounds = [rung.plan.minibuckets.ibound for rung in rungs]
     orders = [rung.plan.order for rung in rungs]
@@ -142,7 +144,7 @@ def test_ladder_rises_in_one_order_and_then_tries_others():
     assert len(set(orders)) == len(ORDERS)
     assert all(rung.plan.fits for rung in rungs)
     for most in (1, 2, rising[-1] + 3):
-        asked = options._replace(ibound=most)
+        asked = replace(options, ibound=most)
         limited = list(ladder(problem, lambda asked=asked: asked, lambda: math.inf, math.inf))
         assert max(rung.plan.minibuckets.ibound for rung in limited) <= most
     at_once = list(ladder(problem, lambda: options, lambda: 1e-3, math.inf))

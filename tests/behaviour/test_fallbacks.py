@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 import elimina
 from elimina import JunctionTree, MemoryLimitError, Model, Table, TimeLimitError
 from elimina.methods.batch import Batch
-from elimina.planning import options as planning_options
+from elimina.planning import checked_options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.options import Options
 from elimina.running import sparse_plans
 from elimina.strategies import conditions
@@ -175,7 +176,7 @@ def test_more_rows_than_fit_become_dense_tables(monkeypatch, task):
 )
 def test_sums_are_bounded_where_too_many_slices_are_needed(monkeypatch, device, options):
     simulate(monkeypatch, 12_000, 12_000)
-    monkeypatch.setattr(planning_options, "MAX_SLICES", 1)
+    monkeypatch.setattr(checked_options, "MAX_SLICES", 1)
     result = solved(clique(), "pr", device=device, **options)
     # Estimates do not work on slices or tuples that are asked for.
     is_estimated = options not in ({"slices": 1}, {"tables": "sparse"})
@@ -185,7 +186,7 @@ def test_sums_are_bounded_where_too_many_slices_are_needed(monkeypatch, device, 
 
 def test_sums_are_bounded_where_files_are_too_small(monkeypatch, tmp_path):
     simulate(monkeypatch, 12_000, 12_000)
-    monkeypatch.setattr(planning_options, "MAX_SLICES", 1)
+    monkeypatch.setattr(checked_options, "MAX_SLICES", 1)
     monkeypatch.setattr("elimina.planning.tiers._free", lambda folder: 1000)
     result = solved(clique(), "pr", device="cpu", scratch=str(tmp_path))
     assert result.lower_bound < result.upper_bound
@@ -204,14 +205,14 @@ def test_marginal_map_is_bounded_where_the_summation_does_not_fit(monkeypatch, d
 def test_optima_are_searched_for_where_nothing_fits(monkeypatch, device, kind):
     bytes = 6_000 if kind == "integer" else 20_000
     simulate(monkeypatch, bytes, bytes)
-    monkeypatch.setattr(planning_options, "MAX_SLICES", 1)
+    monkeypatch.setattr(checked_options, "MAX_SLICES", 1)
     result = solved(clique(kind=kind), "mpe", device=device, memory=bytes)
     assert (result.status, result.stats["method"]) == ("optimal", "search")
 
 
 def test_filtering_and_search_by_turns_where_nothing_fits(monkeypatch):
     simulate(monkeypatch, 5000)
-    monkeypatch.setattr(planning_options, "MAX_SLICES", 1)
+    monkeypatch.setattr(checked_options, "MAX_SLICES", 1)
     monkeypatch.setattr(conditions, "LONG_ELIMINATION_CELLS", 1)
     change_row(monkeypatch, "filter for bounds", seconds=0.0)
     assert solved(clique(14, "integer"), "mpe", device="cpu", memory=5000).status == "optimal"
@@ -228,7 +229,7 @@ def test_costs_too_large_for_a_search_say_what_is_needed(monkeypatch):
 @pytest.mark.parametrize("task", ["mar", "count"])
 def test_tasks_without_bounds_say_what_is_needed(monkeypatch, device, task):
     simulate(monkeypatch, 5000, 5000)
-    monkeypatch.setattr(planning_options, "MAX_SLICES", 1)
+    monkeypatch.setattr(checked_options, "MAX_SLICES", 1)
     with pytest.raises(MemoryLimitError, match=r"the plan needs .* on ") as error:
         elimina.solve(constrained(task), task, device=device, options=Options(exact=True))
     assert 'method="mbe"' not in str(error.value)
@@ -274,12 +275,12 @@ def test_chunks_of_fewer_cases(monkeypatch, device):
     sums = [products[0, 1].sum(), products[1].sum()] * 20
     sizes = []
     for memory in (None, 200_000, 50_000):
-        batch = Batch(model, [0, 1], None, Options(device, memory, threads=1), len(cases))
+        batch = Batch(model, [0, 1], None, CheckedOptions(device, memory, threads=1), len(cases))
         sizes.append(batch.cases)
         assert batch.run(cases).log10_evidence == pytest.approx(np.log10(sums))
     assert sizes[2] < sizes[0]
     with pytest.raises(MemoryLimitError, match="the plan needs"):
-        Batch(model, [0, 1], None, Options(device, 1000, threads=1), len(cases))
+        Batch(model, [0, 1], None, CheckedOptions(device, 1000, threads=1), len(cases))
 
 
 BYTES = st.sampled_from([200, 500, 1000, 3000, 10_000, 50_000])
@@ -323,7 +324,7 @@ def test_whatever_does_not_fit(model, data):
         options["query"] = data.draw(query)
     with pytest.MonkeyPatch.context() as patch:
         simulate(patch, data.draw(BYTES), data.draw(BYTES))
-        patch.setattr(planning_options, "MAX_SLICES", data.draw(st.sampled_from([1, 4, 1 << 16])))
+        patch.setattr(checked_options, "MAX_SLICES", data.draw(st.sampled_from([1, 4, 1 << 16])))
         if data.draw(st.booleans()):
             patch.setattr(conditions, "LONG_ELIMINATION_CELLS", 5)
         if data.draw(st.booleans()):

@@ -11,6 +11,8 @@ import pytest
 import elimina
 from elimina._core import Arena, TableList
 from elimina.planning import planner
+from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.option_checks import check_options
 from elimina.planning.options import Options
 from elimina.planning.program import pack
 from elimina.planning.slice_dependence import Reach
@@ -125,7 +127,7 @@ def test_tables_for_the_core_leave_nothing_with_their_arrays():
 
 def test_encoded_factors_are_dropped_where_no_evidence_comes():
     problem = prepare(model("grid", 400), "mar", {})
-    planned = plan_problem(problem, Options(device="cpu"))
+    planned = plan_problem(problem, CheckedOptions(device="cpu"))
     outputs = range(len(planned.plan.outputs))
     few, many = (Propagator(planned, once=once) for once in (True, False))
     assert len(few._encoded.arena) == 0 < len(many._encoded.arena)
@@ -152,7 +154,7 @@ def test_evidence_and_queries_of_a_long_chain_take_little_memory():
 
 
 def test_only_stale_steps_that_the_outputs_need_run_again():
-    planned = plan_problem(prepare(model("chain", 30), "mar", {}), Options(device="cpu", threads=1), runs=2)
+    planned = plan_problem(prepare(model("chain", 30), "mar", {}), CheckedOptions(device="cpu", threads=1), runs=2)
     propagator = Propagator(planned)
     ran = []
     run = propagator._session.run
@@ -168,7 +170,7 @@ def test_only_stale_steps_that_the_outputs_need_run_again():
 @pytest.mark.parametrize("task", ["mar", "pr", "joint"])
 def test_scales_are_of_the_messages_below_the_roots(family, task):
     query = [3, 40] if task == "joint" else None
-    plan = plan_problem(prepare(model(family, 60), task, {7: 1}, query), Options().checked()).plan
+    plan = plan_problem(prepare(model(family, 60), task, {7: 1}, query), check_options(Options())).plan
     below, stack = [], [plan.outputs[number].step for number in root_outputs(plan)]
     while stack:
         found = [operand.source for operand in plan.steps[stack.pop()].operands if operand.source >= 0]
@@ -209,7 +211,7 @@ def test_records_of_many_steps_are_written_where_they_are_read(monkeypatch, fami
     # Plans for one thread are kept, and their records.
     assert answers(threads=2) == expected
     for task, sense in (("mar", "probability"), ("pr", "probability"), ("mpe", "min-cost"), ("count", "probability")):
-        planned = plan_problem(prepare(model(family, 120, sense), task, {}), Options(device="cpu", threads=2))
+        planned = plan_problem(prepare(model(family, 120, sense), task, {}), CheckedOptions(device="cpu", threads=2))
         program = pack(planned.plan, 120)
         assert (len(program.words), program.steps) == (0, len(planned.plan.steps))
         if task != "mar":

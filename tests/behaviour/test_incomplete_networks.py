@@ -13,7 +13,7 @@ import elimina
 from elimina import JunctionTree, Model, Table, Variable
 from elimina.errors import ImpossibleEvidenceError
 from elimina.methods.batch import Batch
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from tests.methods.test_marginals import as_evidence, check, weights_of
 from tests.problem.test_relevance import networks
 from tests.reference import brute
@@ -97,7 +97,7 @@ def test_batches(model, data):
     query = data.draw(st.none() | st.lists(st.integers(0, len(model.sizes) - 1), min_size=1, unique=True))
     count = data.draw(st.integers(1, 4))
     cases = [[data.draw(st.integers(-1, model.sizes[v] - 1)) for v in columns] for _ in range(count)]
-    batch = Batch(model, columns, query, Options(threads=1), count)
+    batch = Batch(model, columns, query, CheckedOptions(threads=1), count)
     found = batch.run(np.array(cases, dtype=np.int32))
     for n, case in enumerate(cases):
         weights = {v: np.eye(model.sizes[v])[x].tolist() for v, x in zip(columns, case, strict=True) if x >= 0}

@@ -20,7 +20,7 @@ from elimina._core import Stop, Stopped, obey
 from elimina.errors import InputError, TimeLimitError
 from elimina.model.model import Model
 from elimina.model.table import Scopes, Sense
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.order import find_order
 from elimina.problem.preparation import prepare
 from elimina.result import Result
@@ -112,7 +112,7 @@ def test_problems_and_plans_are_arrays(task):
     gc.collect()
     before = len(gc.get_objects())
     problem = prepare(given, task, {})
-    planned = plan_problem(problem, Options("cpu", threads=1))
+    planned = plan_problem(problem, CheckedOptions("cpu", threads=1))
     made = len(gc.get_objects()) - before
     assert len(planned.plan.steps) >= variables
     assert made < variables / 10

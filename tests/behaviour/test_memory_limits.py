@@ -19,9 +19,9 @@ from elimina.generate import random_model
 from elimina.methods import and_or_search, weighted_mini_buckets
 from elimina.methods.mini_buckets import PseudoTreeTables, pseudo_tree_tables
 from elimina.methods.search_state import SearchLimits
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import cpu_machine
 from elimina.planning.mini_buckets import make_bounded_plan
-from elimina.planning.options import Options
 from elimina.planning.order import Order
 from elimina.planning.planner import Elimination
 from elimina.problem import preparation
@@ -153,7 +153,7 @@ def test_where_the_system_does_not_tell_nothing_is_held(monkeypatch):
     ("memory", "left"), [(None, None), (1 << 20, 1 << 20), (64 << 20, 44 << 20), (24 << 20, 6 << 20)]
 )
 def test_options_leave_out_what_is_held(memory, left):
-    assert Options("cpu", memory).beside(20 << 20).room == left
+    assert CheckedOptions("cpu", memory).beside(20 << 20).room == left
 
 
 @pytest.mark.parametrize("memory", [1 << 16, 1 << 22, 1 << 26, 1 << 34])
@@ -289,8 +289,8 @@ def test_a_search_shares_out_what_the_process_has_left(monkeypatch):
     problem = prepare(random_model(20, 3, 0.3, seed=1), "mpe", {})
     resident = 100 << 20
     monkeypatch.setattr(and_or_search.system, "resident_memory", lambda: resident)
-    limited = and_or_search._AlternatingSearch(problem, Options(memory=64 << 20), SearchLimits(), None)
-    small = and_or_search._AlternatingSearch(problem, Options(memory=1 << 20), SearchLimits(), None)
+    limited = and_or_search._AlternatingSearch(problem, CheckedOptions(memory=64 << 20), SearchLimits(), None)
+    small = and_or_search._AlternatingSearch(problem, CheckedOptions(memory=1 << 20), SearchLimits(), None)
     before = limited.remaining_shares()
     assert before == limited.shares
     resident += 44 << 20

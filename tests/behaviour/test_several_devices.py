@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 import elimina
-from elimina import DeviceError, InputError, Model, Options, TimeLimitError
+from elimina import DeviceError, InputError, Model, TimeLimitError
 from elimina.backends import gpu_start
 from elimina.backends.device_group import DeviceGroup
 from elimina.generate import grid_model
 from elimina.io.cases import Cases
 from elimina.methods import cost_shifting, slice_bounds, weighted_mini_buckets
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.devices import device_name
 from elimina.planning.machine import GPU_OPEN_START, cuda_machine
 from elimina.problem.preparation import prepare
@@ -410,7 +411,7 @@ def test_all_gpus_are_taken_where_that_gains_alone(monkeypatch, free):
     # A cut that makes nothing faster, a plan no longer than a start, and one that gains.
     for seconds, cut[0], is_asked in ((9.0, 17.0, False), (2.2, 2.2, False), (9.0, 9.0, True)):
         plan = planned._replace(seconds=seconds)
-        backend, found = shared_plans.shared_out(one, problem, order, Options("auto", None), plan)
+        backend, found = shared_plans.shared_out(one, problem, order, CheckedOptions("auto", None), plan)
         assert bool(asked) == is_asked
         is_shared = is_asked and free > 0
         assert (isinstance(backend, DeviceGroup), found is not plan) == (is_shared, is_shared)
@@ -429,7 +430,7 @@ def test_a_gpu_that_is_open_begins_at_once(monkeypatch):
 @pytest.mark.gpu
 def test_a_gpu_that_is_open_takes_shorter_runs():
     """The processor would take less than twice the second that a GPU takes to be opened."""
-    model, one = lattice(22), Options(threads=1)
+    model, one = lattice(22), CheckedOptions(threads=1)
     assert 0.2 < elimina.plan(model, "pr", device="cpu", options=one).seconds < 2
     elimina.solve(lattice(3), "pr", device="cuda")
     assert elimina.plan(model, "pr", options=one).device == "cuda"

@@ -13,7 +13,7 @@ import elimina
 from elimina import JunctionTree, Model, Table, Variable
 from elimina.errors import ImpossibleEvidenceError
 from elimina.methods.batch import Batch
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.evidence import with_leaves
 from tests import calls
 from tests.reference import brute
@@ -174,7 +174,7 @@ def test_batches_case_by_case_and_in_chunks(model, data):
     cases = np.array(
         [[data.draw(st.integers(-1, model.sizes[v] - 1)) for v in columns] for _ in range(count)], np.int32
     )
-    batch = Batch(model, columns, None, Options("cpu", threads=1), count)
+    batch = Batch(model, columns, None, CheckedOptions("cpu", threads=1), count)
     for way in (None, *batch._ways):
         batch._choose = lambda values, way=way: way
         found = batch.run(cases)

@@ -20,6 +20,7 @@ from elimina.methods import slice_bounds
 from elimina.methods.batch import Batch
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.optimum import initial_state
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import cpu_machine
 from elimina.planning.options import Options
 from elimina.planning.plan import RESIDENT
@@ -82,7 +83,7 @@ def test_shares_make_the_whole(task, monkeypatch) -> None:
     if task == "count":
         model = with_constraints(model)
     problem = prepare(model, task, {})
-    planned = plan_problem(problem, Options("cpu", memory=9000, order=range(25), tables="dense"))
+    planned = plan_problem(problem, CheckedOptions("cpu", memory=9000, order=range(25), tables="dense"))
     whole = Execution(problem, planned.plan, CpuBackend(1))
     expected = eliminate(whole, {})
     number = planned.plan.form.slices
@@ -122,7 +123,7 @@ def test_evidence(client) -> None:
 def test_more_slices_than_memory_asks_for() -> None:
     model = grid(7, 8, forbidden=0.0)
     problem = prepare(model, "mpe", {})
-    whole = plan_problem(problem, Options("cpu", tables="dense")).plan
+    whole = plan_problem(problem, CheckedOptions("cpu", tables="dense")).plan
     assert whole.form == RESIDENT
     elimination = Elimination(problem, whole.order, cpu_machine(1), whole.memory_limit)
     finer = make_finer_plan(elimination, whole, 4)
@@ -229,7 +230,7 @@ def test_cases(client) -> None:
     model, rng = chain(12), np.random.default_rng(2)
     values = rng.integers(-1, 3, (1500, 3)).astype(np.int32)
     columns = (0, 5, 9)
-    expected = Batch(model, columns, None, Options("cpu"), len(values)).run(values)
+    expected = Batch(model, columns, None, CheckedOptions("cpu"), len(values)).run(values)
     shares: list[float] = []
     found = ClusterBatch(client, model, columns, None, Options(), len(values)).run(values, shares.append)
     assert len(shares) == 6
@@ -244,7 +245,7 @@ def test_cases(client) -> None:
 def test_cases_of_a_lost_worker_are_answered_again() -> None:
     model, rng = chain(12), np.random.default_rng(3)
     values = rng.integers(-1, 3, (3000, 3)).astype(np.int32)
-    expected = Batch(model, (0, 5, 9), (4,), Options("cpu"), len(values)).run(values)
+    expected = Batch(model, (0, 5, 9), (4,), CheckedOptions("cpu"), len(values)).run(values)
     with cluster_of(2) as client:
         kill_at(client, None, "elimina.methods.batch", "Batch", "run", 2)
         found = ClusterBatch(client, model, (0, 5, 9), (4,), Options(), len(values)).run(values)
@@ -293,7 +294,7 @@ def test_one_worker_a_gpu(task) -> None:
 def test_cases_on_gpus() -> None:
     model, rng = chain(12), np.random.default_rng(3)
     values = rng.integers(-1, 3, (3000, 3)).astype(np.int32)
-    expected = Batch(model, (0, 5, 9), None, Options("cpu"), len(values)).run(values)
+    expected = Batch(model, (0, 5, 9), None, CheckedOptions("cpu"), len(values)).run(values)
     with local(cuda_devices(), "cuda") as client:
         found = ClusterBatch(client, model, (0, 5, 9), None, Options("cuda"), len(values)).run(values)
     for name, table in expected.marginals.items():

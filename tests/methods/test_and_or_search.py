@@ -22,7 +22,7 @@ from elimina.methods.search_state import FIRST_ROUND_SECONDS, SearchLimits
 from elimina.methods.soft_consistency import SoftConsistency
 from elimina.model.table import FORBIDDEN, Table
 from elimina.planning import ordering
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.ordering import consistency_order, elimination_order
 from elimina.problem.preparation import prepare
 from elimina.running import mini_bucket_plans
@@ -66,7 +66,7 @@ def test_bounds_after_a_few_nodes(kind, data):
     model = data.draw(models(kind))
     best = brute.optimum(model)
     limits = SearchLimits(nodes=data.draw(st.integers(0, 20)))
-    result = searched_optimum(prepare(model, "mpe", {}), Options(device="cpu", ibound=1, threads=1), limits)
+    result = searched_optimum(prepare(model, "mpe", {}), CheckedOptions(device="cpu", ibound=1, threads=1), limits)
     if best is None:
         assert result.status == "infeasible" or result.assignment is None
         return
@@ -80,7 +80,7 @@ def test_bounds_after_a_few_nodes(kind, data):
 @pytest.mark.parametrize("memory", [None, 1 << 24])
 def test_a_search_goes_on_where_the_one_before_ended(memory):
     problem, paused = prepare(HARD, "mpe", {}), PausedSearch()
-    options = Options(device="cpu", threads=1, memory=memory)
+    options = CheckedOptions(device="cpu", threads=1, memory=memory)
     limits = SearchLimits(nodes=50, rounds=0, first_turn=1000.0)
     first = searched_optimum(problem, options, limits, paused=paused)
     consistency, original = paused.consistency, paused.original
@@ -100,7 +100,7 @@ def test_a_search_goes_on_where_the_one_before_ended(memory):
 def test_local_search_goes_on_in_all_strategies(monkeypatch, memory):
     monkeypatch.setattr(and_or_search, "MAX_REST_PER_SECOND", 0.0)
     problem, paused, run = prepare(HARD, "mpe", {}), PausedSearch(), Call("mpe")
-    options = Options(device="cpu", threads=1, memory=memory)
+    options = CheckedOptions(device="cpu", threads=1, memory=memory)
     run.report(improving(problem, options, run, paused, 0.01).work(run.budget(0.01)))
     first = paused.improvement
     by_search(problem, options, run, paused, rounds=0, first_turn=0.01).work(run.budget())
@@ -120,7 +120,7 @@ def test_evidence():
 def test_rounds_have_rising_ibounds(monkeypatch):
     monkeypatch.setattr(and_or_search, "SEARCH_SECONDS_PER_MESSAGE_SECOND", 0.0)
     model = grid_model(8, 4, 0.0, seed=3)
-    result = searched_optimum(prepare(model, "mpe", {}), Options(device="cpu"), SearchLimits(messages=1e-6))
+    result = searched_optimum(prepare(model, "mpe", {}), CheckedOptions(device="cpu"), SearchLimits(messages=1e-6))
     assert result.status == "optimal"
     assert result.stats["rounds"] > 1
     assert result.value == calls.solve(model, method="eliminate", device="cpu").value
@@ -151,7 +151,9 @@ def test_a_gap_ends_it(method):
 @pytest.mark.parametrize(("bound", "ends"), [(12.0 - 1e-11, True), (12.0, True), (11.99, False)])
 def test_bounds_that_meet_up_to_rounding_end_it(bound, ends):
     model = Model.from_arrays([2], [([0], [12.0, 13.0])])
-    search = and_or_search._AlternatingSearch(prepare(model, "mpe", {}), Options(device="cpu"), SearchLimits(), None)
+    search = and_or_search._AlternatingSearch(
+        prepare(model, "mpe", {}), CheckedOptions(device="cpu"), SearchLimits(), None
+    )
     search.add_assignment([0])
     search.bound = bound
     assert search.is_over == ends
@@ -163,7 +165,7 @@ def test_bounds_that_meet_up_to_rounding_end_it(bound, ends):
 )
 def test_the_search_with_the_worse_bound_gets_less_time(monkeypatch, bound, shares):
     kind, given = and_or_search._AlternatingSearch, {}
-    search = kind(prepare(HARD, "mpe", {}), Options(device="cpu", threads=1), SearchLimits(rounds=1), None)
+    search = kind(prepare(HARD, "mpe", {}), CheckedOptions(device="cpu", threads=1), SearchLimits(rounds=1), None)
     search.paused.consistency = SimpleNamespace(bound=10)
 
     def raise_bound(*_):
@@ -183,7 +185,7 @@ def test_the_search_with_the_worse_bound_gets_less_time(monkeypatch, bound, shar
 def test_soft_local_consistency_goes_on_while_it_seems_to_end_soon(monkeypatch, promising, status):
     monkeypatch.setattr(and_or_search, "MAX_REST_PER_SECOND", promising)
     problem = prepare(random_model(20, 5, 0.4, 0.0, seed=1), "mpe", {})
-    result = searched_optimum(problem, Options(device="cpu", threads=1), SearchLimits(rounds=0, first_turn=1e-3))
+    result = searched_optimum(problem, CheckedOptions(device="cpu", threads=1), SearchLimits(rounds=0, first_turn=1e-3))
     assert result.status == status
 
 
@@ -192,7 +194,7 @@ def test_the_first_turn_is_not_short_beside_its_set_up(monkeypatch, share, statu
     monkeypatch.setattr(and_or_search, "MAX_REST_PER_SECOND", -1.0)
     monkeypatch.setattr(and_or_search, "MIN_SECONDS_PER_SETUP_SECOND", share)
     problem = prepare(random_model(20, 5, 0.4, 0.0, seed=1), "mpe", {})
-    result = searched_optimum(problem, Options(device="cpu", threads=1), SearchLimits(rounds=0, first_turn=1e-9))
+    result = searched_optimum(problem, CheckedOptions(device="cpu", threads=1), SearchLimits(rounds=0, first_turn=1e-9))
     assert result.status == status
 
 
@@ -209,7 +211,7 @@ def test_soft_local_consistency_goes_on_on_packings(monkeypatch, seconds, status
     prices = [((v,), np.array([int(price), 0])) for v, price in enumerate(rng.integers(1, 100, 60))]
     model = Model.from_arrays([2] * 60, [*prices, *((pair, excluded) for pair in pairs)], sense="min-cost")
     limits = SearchLimits(rounds=0, first_turn=1e-9)
-    assert searched_optimum(prepare(model, "mpe", {}), Options(device="cpu", threads=1), limits).status == status
+    assert searched_optimum(prepare(model, "mpe", {}), CheckedOptions(device="cpu", threads=1), limits).status == status
 
 
 @pytest.mark.parametrize(("ahead", "order"), [(math.inf, 1), (-1.0, 0)])
@@ -228,7 +230,7 @@ def test_a_rival_with_another_order_takes_the_place_of_a_search_that_it_is_ahead
     def search(**options):
         begun.clear()
         paused, limits = PausedSearch(), SearchLimits(rounds=0, first_turn=0.05, deadline=time.monotonic() + 1.0)
-        found = searched_optimum(prepare(HARD, "mpe", {}), Options(threads=1, **options), limits, paused=paused)
+        found = searched_optimum(prepare(HARD, "mpe", {}), CheckedOptions(threads=1, **options), limits, paused=paused)
         assert found.lower_bound <= found.upper_bound
         return paused
 
@@ -246,15 +248,15 @@ def test_a_rival_with_another_order_takes_the_place_of_a_search_that_it_is_ahead
 
 def test_orders_of_soft_local_consistency(monkeypatch):
     problem = prepare(HARD, "mpe", {})
-    found = elimination_order(problem, Options(order="min-fill"))
+    found = elimination_order(problem, CheckedOptions(order="min-fill"))
     monkeypatch.setattr(ordering, "elimination_order", lambda *_: found)
-    first, back, again, *others = [consistency_order(problem, Options(), number) for number in range(5)]
+    first, back, again, *others = [consistency_order(problem, CheckedOptions(), number) for number in range(5)]
     assert first == again == found == back[::-1]
     assert all(sorted(order) == sorted(problem.free) for order in others)
     assert len({first, back, *others}) == 4
-    known = [consistency_order(problem, Options(), number, problem.free) for number in range(3)]
+    known = [consistency_order(problem, CheckedOptions(), number, problem.free) for number in range(3)]
     assert known == [problem.free, problem.free[::-1], found]
-    assert consistency_order(problem, Options(order=back), 3, problem.free) == back
+    assert consistency_order(problem, CheckedOptions(order=back), 3, problem.free) == back
 
 
 @pytest.mark.usefixtures("minibuckets_alone")
@@ -270,7 +272,7 @@ def test_later_rounds_take_the_order_whose_minibuckets_bound_best(monkeypatch):
     problem = prepare(grid_model(8, 4, 0.0, seed=3), "mpe", {})
     limits = SearchLimits(messages=1e-6)
     search = and_or_search._AlternatingSearch(
-        problem, Options(device="cpu", order_seconds=0.01, threads=4), limits, None
+        problem, CheckedOptions(device="cpu", order_seconds=0.01, threads=4), limits, None
     )
     memory, threads = search.remaining_shares().messages, []
     good = search.best_order(problem, (), 0.01)
@@ -293,7 +295,7 @@ def test_nodes_repeat():
     problem = prepare(grid_model(16, 3, 0.0, seed=3), "mpe", {})
     # Without a limit on nodes, local search is given some time, and what it finds differs.
     limits = SearchLimits(is_alone=True, rounds=1, nodes=10**6)
-    runs = [searched_optimum(problem, Options(device="cpu", threads=1), limits) for _ in range(2)]
+    runs = [searched_optimum(problem, CheckedOptions(device="cpu", threads=1), limits) for _ in range(2)]
     assert runs[0].status == "optimal"
     assert runs[0].stats["nodes"] == runs[1].stats["nodes"] > 100
 

@@ -20,7 +20,7 @@ from elimina.methods import belief_waves
 from elimina.methods.factor_lists import factors_of
 from elimina.methods.sum_estimate import Limits
 from elimina.model.model import Model
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import prepare
 from tests.kernels.host import HostArrays, HostDevice
 from tests.methods.test_generalised_belief_propagation import grid
@@ -140,7 +140,7 @@ def test_the_method_settles_and_gives_way_between_estimates(host, monkeypatch):
     model = grid(12, 12, 0.3)
     problem = prepare(model, "mar", {})
     limits = Limits(0.0, 1 << 26)
-    estimates = belief_waves.belief_waves(problem, Options(device="cuda"), limits)
+    estimates = belief_waves.belief_waves(problem, CheckedOptions(device="cuda"), limits)
     first = next(estimates)
     assert first.figures["residual"] > belief_waves.TOLERANCE
     limits.deadline = time.monotonic() + 60
@@ -155,7 +155,7 @@ def test_the_method_settles_and_gives_way_between_estimates(host, monkeypatch):
 def test_no_gpu_no_estimate():
     problem = prepare(grid(3, 3, 0.3), "mar", {})
     limits = Limits(time.monotonic() + 5, 1 << 24)
-    assert list(belief_waves.belief_waves(problem, Options(device="cpu"), limits)) == []
+    assert list(belief_waves.belief_waves(problem, CheckedOptions(device="cpu"), limits)) == []
 
 
 @pytest.mark.gpu
@@ -163,7 +163,7 @@ def test_the_method_settles_on_a_gpu():
     model = grid(60, 60, 0.3)
     problem = prepare(model, "mar", {})
     limits = Limits(time.monotonic() + 60, 1 << 26)
-    *_, last = belief_waves.belief_waves(problem, Options(device="cuda"), limits)
+    *_, last = belief_waves.belief_waves(problem, CheckedOptions(device="cuda"), limits)
     assert last.figures["residual"] <= belief_waves.TOLERANCE
     factors = factors_of(problem)
     starts, members = factors.scopes

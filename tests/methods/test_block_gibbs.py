@@ -16,7 +16,7 @@ from elimina.methods.factor_lists import factors_of
 from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
 from elimina.model.model import Model
 from elimina.model.table import Scopes
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem, prepare
 from tests.reference import brute
 from tests.ticking import let_looks_take
@@ -55,7 +55,7 @@ def sizes_of(problem: Problem) -> np.ndarray:
 def estimates(problem: Problem, count: int, seed: int = 0, memory_bytes: int = 1 << 24) -> list[SumEstimate]:
     """The first estimates, without a limit of time."""
     limits = Limits(time.monotonic() + 600, memory_bytes, seed)
-    return list(itertools.islice(method.block_gibbs(problem, Options(), limits), count))
+    return list(itertools.islice(method.block_gibbs(problem, CheckedOptions(), limits), count))
 
 
 def random_model(seed: int, variables: int = 7, factors: int = 10) -> Model:
@@ -200,7 +200,7 @@ def test_chains_that_stay_in_their_modes_get_replicas(monkeypatch: pytest.Monkey
     tables = [(pair, np.exp(4 * np.eye(2))) for pair in pairs] + [((0,), np.array([1.0, 2.0]))]
     problem = prepare(Model.from_arrays([2] * 9, tables, sense="probability"), "mar", {})
     answers: list[SumEstimate] = []
-    run = method.block_gibbs(problem, Options(), Limits(time.monotonic() + 600, 1 << 24))
+    run = method.block_gibbs(problem, CheckedOptions(), Limits(time.monotonic() + 600, 1 << 24))
     for _ in range(method.TRIAL_ROUNDS * 5):
         answers.append(next(run))
     before = answers[begun[0] - 1]
@@ -231,7 +231,7 @@ def test_forbidden_tuples_and_tables_beyond_the_memory_have_no_estimate() -> Non
 def test_a_turn_ends_at_its_deadline_and_the_next_one_goes_on() -> None:
     problem = prepare(random_model(4), "mar", {})
     limits = Limits(time.monotonic() + 0.2, 1 << 24)
-    run = method.block_gibbs(problem, Options(), limits)
+    run = method.block_gibbs(problem, CheckedOptions(), limits)
     first = next(run)
     while not limits.is_over:
         first = next(run)

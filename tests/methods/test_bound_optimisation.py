@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina import Model, Options
+from elimina import Model
 from elimina._core import WeightedMiniBuckets
 from elimina.methods.bound_optimisation import MEMORY_SHARE, improve_bounds
 from elimina.methods.bounded_side import BoundedSide
@@ -22,6 +22,7 @@ from elimina.methods.marginal_map_bounds import improve_marginal_map
 from elimina.methods.mini_bucket_tree import MiniBucketTree
 from elimina.methods.quasi_newton import minimise
 from elimina.methods.task_bounds import bounded_task
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.ordering import elimination_order, rough_order
 from elimina.planning.tree import node_weights, plan_tree, tree_of
 from elimina.problem.preparation import prepare
@@ -69,7 +70,7 @@ def colourings(rows, columns, colours):
 def bounds_of(model, evidence=None, seconds=5.0, **options):
     problem = prepare(model, "pr", evidence or {})
     deadline = time.monotonic() + seconds
-    return list(improve_bounds(problem, Options(threads=1, **options), MEMORY_BYTES, deadline))
+    return list(improve_bounds(problem, CheckedOptions(threads=1, **options), MEMORY_BYTES, deadline))
 
 
 def check(bounds, log_z):
@@ -100,7 +101,7 @@ def test_counts_are_between_their_bounds(data, kind):
     model = data.draw(models(kind))
     observed = data.draw(st.sets(st.sampled_from(range(len(model.sizes))), max_size=2)) if model.sizes else ()
     evidence = {v: data.draw(st.integers(0, model.sizes[v] - 1)) for v in observed}
-    options = Options(threads=1, ibound=data.draw(st.sampled_from([1, 2])), memory=MEMORY_BYTES)
+    options = CheckedOptions(threads=1, ibound=data.draw(st.sampled_from([1, 2])), memory=MEMORY_BYTES)
     results = []
     deadline = time.monotonic() + 5
     bounded_task(prepare(model, "count", evidence), options, deadline, results.append)
@@ -166,17 +167,17 @@ def descent(buckets, side, parameters):
 def test_bounds_of_two_threads_hold():
     model = ising(10)
     problem = prepare(model, "pr", {})
-    bounds = list(improve_bounds(problem, Options(threads=2, ibound=4), MEMORY_BYTES, time.monotonic() + 2))
+    bounds = list(improve_bounds(problem, CheckedOptions(threads=2, ibound=4), MEMORY_BYTES, time.monotonic() + 2))
     check(bounds, brute_force_of_grid(model))
 
 
 def test_sides_that_do_not_fit_together_are_bounded_one_after_the_other():
     model = independent_sets(8, 8)
     problem = prepare(model, "pr", {})
-    order = elimination_order(problem, Options(order="min-fill", threads=1))
+    order = elimination_order(problem, CheckedOptions(order="min-fill", threads=1))
     alone, together = (MiniBucketTree.of(problem, order, 2, sides, 0).peak_bytes for sides in (1, 2))
     memory_bytes = int((alone + together) / 2 / MEMORY_SHARE)
-    options = Options(threads=1, order=order, ibound=2)
+    options = CheckedOptions(threads=1, order=order, ibound=2)
     bounds = list(improve_bounds(problem, options, memory_bytes, 200.0, Reads()))
     assert alone <= bounds[-1].tree.peak_bytes < together
     assert bounds[-1].lower > 0
@@ -201,7 +202,7 @@ def brute_force_of_grid(model):
 
 def test_optimisation_closes_most_of_the_gap():
     problem = prepare(ising(12, seed=3), "pr", {})
-    order = elimination_order(problem, Options(order="min-fill", threads=1))
+    order = elimination_order(problem, CheckedOptions(order="min-fill", threads=1))
     tree, logarithms = MiniBucketTree.of(problem, order, 5), FactorLogarithms.of(problem, order)
     ends = {}
     for side in ("upper", "lower"):
@@ -244,7 +245,7 @@ def test_optima_are_no_more_than_their_bound(data, kind):
     if best is None:
         return
     number = sum(score == best for score in brute.scores_of(model))
-    options = Options(threads=1, ibound=data.draw(st.sampled_from([1, 2])), memory=MEMORY_BYTES)
+    options = CheckedOptions(threads=1, ibound=data.draw(st.sampled_from([1, 2])), memory=MEMORY_BYTES)
     assert number <= optima_at_most(prepare(model, "mpe", {}), best, options, 5.0)
 
 
@@ -258,7 +259,7 @@ def test_marginal_map_is_between_its_bounds(data):
     query = data.draw(st.lists(st.sampled_from(free), min_size=1, unique=True))
     problem = prepare(model, "mmap", {}, query)
     joint = problem._replace(task="pr", free=(*problem.free, *problem.kept), kept=(), maximised=problem.kept)
-    options = Options(threads=1, ibound=data.draw(st.sampled_from([1, 2, None])))
+    options = CheckedOptions(threads=1, ibound=data.draw(st.sampled_from([1, 2, None])))
     sums = {}
     products = brute.products(model)
     for values, number in zip(products.assignments[:, list(problem.kept)].tolist(), products.numbers, strict=True):
@@ -285,7 +286,7 @@ def test_a_count_of_nothing_is_zero():
     tables = [*model.factors, elimina.Table((0, 3), np.eye(2)[::-1])]
     model = Model(model.variables, tables, sense="probability")
     results = []
-    options, deadline = Options(threads=1, ibound=3), time.monotonic() + 5
+    options, deadline = CheckedOptions(threads=1, ibound=3), time.monotonic() + 5
     bounded_task(prepare(model, "count", {}), options, deadline, results.append)
     assert results[-1].status == "exact"
     assert results[-1].value == 0
@@ -334,8 +335,8 @@ def test_large_grid_in_little_memory():
                 factors.append(((i * side + j, a * side + b), np.exp([[strength, -strength], [-strength, strength]])))
     model = Model.from_arrays([2] * side**2, factors, sense="probability")
     problem = prepare(model, "pr", {})
-    order = rough_order(problem, Options()).order
+    order = rough_order(problem, CheckedOptions()).order
     clock = Reads()
-    bounds = list(improve_bounds(problem, Options(threads=1, order=order, ibound=12), 64_000_000, 200.0, clock))
+    bounds = list(improve_bounds(problem, CheckedOptions(threads=1, order=order, ibound=12), 64_000_000, 200.0, clock))
     assert all(bound.tree.peak_bytes <= 64_000_000 for bound in bounds)
     assert (bounds[-1].upper - bounds[-1].lower) / math.log(10) <= 4

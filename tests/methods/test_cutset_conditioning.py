@@ -19,6 +19,7 @@ from elimina.methods.sum_estimate import Limits, SumEstimate
 from elimina.model.model import Model
 from elimina.model.table import Scopes, Table
 from elimina.model.variable import Variable
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.options import Options
 from elimina.problem.preparation import Problem, prepare
 from tests.reference import brute
@@ -53,7 +54,7 @@ def conditioning_of(problem: Problem, order: list[int]) -> CutsetConditioning:
 
 def answer_of(problem: Problem, memory_bytes: int, seconds: float = 60.0) -> SumEstimate | None:
     limits = Limits(time.monotonic() + seconds, memory_bytes)
-    return next(method.cutset_conditioning(problem, Options(), limits), None)
+    return next(method.cutset_conditioning(problem, CheckedOptions(), limits), None)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -145,7 +146,7 @@ def test_posteriors_that_only_slices_fit_are_exact() -> None:
     edges = [(v, v + 1) for v in range(144) if v % 12 < 11] + [(v, v + 12) for v in range(132)]
     tables = [(edge, np.exp(rng.normal(0, 1, (2, 2)))) for edge in edges]
     model = Model.from_arrays([2] * 144, tables, sense="probability")
-    options = Options(threads=1)
+    options = CheckedOptions(threads=1)
     result = elimina.solve(model, "mar", memory="1MiB", time_limit=120, device="cpu", options=options)
     whole = elimina.solve(model, "mar", device="cpu")
     assert result.status == "exact"
@@ -160,7 +161,7 @@ def test_an_exact_answer_that_only_slices_fit_is_not_refused() -> None:
     rng = np.random.default_rng(4)
     edges = [(v, v + 1) for v in range(144) if v % 12 < 11] + [(v, v + 12) for v in range(132)]
     model = Model.from_arrays([2] * 144, [(edge, rng.random((2, 2))) for edge in edges], sense="probability")
-    options = Options(threads=1, exact=True)
+    options = CheckedOptions(threads=1, exact=True)
     result = elimina.solve(model, "mar", memory="300KiB", device="cpu", options=options)
     assert result.status == "exact"
     assert result.stats["method"] == method.NAME
@@ -176,7 +177,7 @@ def test_evidence_that_the_query_does_not_depend_on_may_be_impossible(observed: 
         sense="probability",
         children=[0, 1, 2],
     )
-    structure = choose_structure(model, observed, [2], Options())
+    structure = choose_structure(model, observed, [2], CheckedOptions())
     estimate = answer_of(structure.problem, 1 << 20)
     assert estimate is not None
     result = _estimated_posteriors(MarginalQuery(model, observed, [2], False, structure, {}), estimate)

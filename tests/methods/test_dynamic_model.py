@@ -28,6 +28,7 @@ from elimina import (
 from elimina.methods import hidden_parameters, observed_sequences
 from elimina.methods.dynamic_model import HiddenChain, SliceTrees
 from elimina.methods.observed_sequences import RunLimits
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.options import Options
 from tests.packages import installed
 
@@ -125,7 +126,7 @@ def log(number):
 def by_trees(model, monkeypatch):
     """Let a model pass messages by junction trees."""
     monkeypatch.setattr("elimina.methods.dynamic_model.MAX_STATES", 0)
-    assert isinstance(model._engine(Options().checked()), SliceTrees)
+    assert isinstance(model._engine(CheckedOptions()), SliceTrees)
 
 
 @pytest.mark.parametrize("kind", ["chain", "chain by trees", "any"])
@@ -134,7 +135,7 @@ def test_answers_equal_those_of_the_unrolled_network(kind, seed, length):
     with pytest.MonkeyPatch.context() as monkeypatch:
         model = random_model(seed, is_chain=kind != "any")
         if kind == "chain":
-            assert isinstance(model._engine(Options().checked()), HiddenChain)
+            assert isinstance(model._engine(CheckedOptions()), HiddenChain)
         if kind == "chain by trees":
             by_trees(model, monkeypatch)
         columns = random_observations(model, seed, length)
@@ -372,7 +373,7 @@ def without_chain(model):
     }
     states = {v.name: v.states for v in model.variables}
     trees = DynamicModel.from_cpds({"rain": [0.5, 0.5], ("umbrella", "rain"): umbrella}, transition, states=states)
-    assert isinstance(trees._engine(Options().checked()), SliceTrees)
+    assert isinstance(trees._engine(CheckedOptions()), SliceTrees)
     return trees
 
 
@@ -728,7 +729,7 @@ def test_a_million_steps_keep_few_messages():
 def test_pairs_of_joint_states_must_fit():
     model = without_chain(UMBRELLA)
     with pytest.raises(MemoryLimitError, match=r"4 pairs of joint states .*mpe\(\)"):
-        model._engine(Options().checked()).best_paths(model.sequences_of({"umbrella": ["yes"]}, None), RunLimits(20, 1))
+        model._engine(CheckedOptions()).best_paths(model.sequences_of({"umbrella": ["yes"]}, None), RunLimits(20, 1))
 
 
 @pytest.mark.parametrize(

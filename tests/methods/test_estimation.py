@@ -14,7 +14,7 @@ from elimina.methods.estimate_choice import DOUBT_SHARE
 from elimina.methods.estimation import Estimation, Method
 from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
 from elimina.model.model import Model
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import prepare
 from tests.methods.test_generalised_belief_propagation import grid
 from tests.ticking import let_looks_take
@@ -34,7 +34,7 @@ def methods(monkeypatch: pytest.MonkeyPatch, *rows: tuple[list[SumEstimate], int
 
 
 def answers() -> list[SumEstimate]:
-    return list(Estimation(PROBLEM, Options(), 1 << 20).improve(time.monotonic() + 60))
+    return list(Estimation(PROBLEM, CheckedOptions(), 1 << 20).improve(time.monotonic() + 60))
 
 
 def test_the_estimate_with_the_least_error_of_a_method_stands(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_a_contradiction_is_part_of_the_error(monkeypatch: pytest.MonkeyPatch) -
     trusted, other = estimate("trusted", 0.25, 0.01), estimate("quick", 0.9, 0.05)
     distance = float(hellinger_distances(trusted.shares, other.shares, np.array([2]))[0])
     methods(monkeypatch, ([trusted], 3), ([other], 1))
-    estimation = Estimation(PROBLEM, Options(), 1 << 20)
+    estimation = Estimation(PROBLEM, CheckedOptions(), 1 << 20)
     list(estimation.improve(time.monotonic() + 60))
     assert estimation.best is not None
     assert estimation.best.shares is trusted.shares
@@ -68,7 +68,7 @@ def test_a_stated_error_of_another_estimate_explains_the_distance(monkeypatch: p
     certain, vague = estimate("certain", 0.25, 0.01), estimate("vague", 0.9, 0.6)
     assert 0.04 < hellinger_distances(certain.shares, vague.shares, np.array([2]))[0] < vague.error
     methods(monkeypatch, ([certain], 3), ([vague], 1))
-    estimation = Estimation(PROBLEM, Options(), 1 << 20)
+    estimation = Estimation(PROBLEM, CheckedOptions(), 1 << 20)
     list(estimation.improve(time.monotonic() + 60))
     assert estimation.best is certain
 
@@ -82,7 +82,7 @@ def test_an_estimate_without_error_ends_all(monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_deadline_ends_a_turn_and_the_next_one_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [estimate("a", 0.3, 0.3), estimate("a", 0.25, 0.1)]
     methods(monkeypatch, (made, 1))
-    estimation = Estimation(PROBLEM, Options(), 1 << 20)
+    estimation = Estimation(PROBLEM, CheckedOptions(), 1 << 20)
     assert [answer.shares[0] for answer in estimation.improve(time.monotonic())] == [0.3]
     assert [answer.shares[0] for answer in estimation.improve(time.monotonic() + 60)] == [0.25]
     assert estimation.is_done
@@ -104,14 +104,14 @@ def test_turns_are_shared_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
         return run
 
     monkeypatch.setattr(module, "METHODS", (Method(busy("short", 0.01), 1, 0.5), Method(busy("long", 0.05), 1, 0.5)))
-    list(Estimation(PROBLEM, Options(), 1 << 20).improve(clock.monotonic() + 1))
+    list(Estimation(PROBLEM, CheckedOptions(), 1 << 20).improve(clock.monotonic() + 1))
     assert turns.count("short") >= 2 * turns.count("long") >= 2
 
 
 def test_a_method_without_an_estimate_waits_for_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [SumEstimate("a"), SumEstimate("a"), estimate("a", 0.3, 0.1)]
     methods(monkeypatch, (made, 2), ([estimate("b", 0.25, 0.2)], 1))
-    running = Estimation(PROBLEM, Options(), 1 << 20)
+    running = Estimation(PROBLEM, CheckedOptions(), 1 << 20)
     for expected in (["b"], [], ["a"]):
         assert [answer.method for answer in running.improve(time.monotonic() + 60)] == expected
 
@@ -121,7 +121,7 @@ def test_a_method_without_an_estimate_waits_for_more_time(monkeypatch: pytest.Mo
 def test_no_method_proves_that_a_positive_model_is_impossible(approximation: Method, coupling: float) -> None:
     problem = prepare(grid(7, 7, coupling), "mar", {})
     limits = Limits(time.monotonic() + 1.5, 1 << 18)
-    for estimate in approximation.run(problem, Options(device="cpu"), limits):
+    for estimate in approximation.run(problem, CheckedOptions(device="cpu"), limits):
         assert not estimate.is_zero
         if limits.is_over:
             break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,8 +22,8 @@ from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.cost_shifting import ShiftedProblem, shift_tables
 from elimina.methods.filtering import FilterBounds, filtered_plan
 from elimina.planning import sparse
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.number_type import cost_bound
-from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.problem.preparation import prepare
 from elimina.result import Result
@@ -44,14 +45,14 @@ def cells(request, monkeypatch):
 
 
 def known_of(model, shifted, upper=None, result=None):
-    problem, options = prepare(model, "mpe", {}), Options(device="cpu")
+    problem, options = prepare(model, "mpe", {}), CheckedOptions(device="cpu")
     original = shift_tables(problem, options, 1.0) if shifted else ShiftedProblem(problem, None)
     order = elimination_order(original.moved, options)
     return FilterBounds(result or Result("bounded", "mpe"), upper, original, order)
 
 
 def filtered(known, device="cpu"):
-    found = filtering._improve(known, get_backend(device), Options(device=device), None, {})
+    found = filtering._improve(known, get_backend(device), CheckedOptions(device=device), None, {})
     return known.answer(found)
 
 
@@ -109,7 +110,7 @@ def test_bounds_are_lower_bounds(data):
     """Return a bound on the output and one on the rest, for each step and assignment, from the tables themselves."""
     model = data.draw(models("integer", max_variables=5))
     known = known_of(model, shifted=False)
-    planned = filtered_plan(known, CpuBackend(), Options(device="cpu"))
+    planned = filtered_plan(known, CpuBackend(), CheckedOptions(device="cpu"))
     plan, problem = planned.plan, planned.problem
     encoded = encode(problem, plan)
     if plan.sparse is None or encoded.impossible:
@@ -149,7 +150,7 @@ def test_bounds_drop_rows(device):
     made = [
         eliminate(Execution(p.problem, p.plan, p.backend), {}).stats["rows_made"]
         for p in (
-            filtered_plan(known_of(model, True, bound), get_backend(device), Options(device=device))
+            filtered_plan(known_of(model, True, bound), get_backend(device), CheckedOptions(device=device))
             for bound in (None, expected.value)
         )
     ]
@@ -191,11 +192,11 @@ def test_more_rows_than_fit(device):
     """They are made in slices, as many as it takes."""
     model = random_model(14, 6, 0.5, 0.1, seed=3)
     known = known_of(model, shifted=False)
-    options = Options(device=device, memory=500 << 10)
+    options = CheckedOptions(device=device, memory=500 << 10)
     backend = get_backend(device)
     expected = calls.solve(model, device="cpu", method="eliminate", tables="dense")
     with pytest.raises(MemoryLimitError, match="memory"):
-        filtering._improve(known, backend, options._replace(slices="never"), None, {})
+        filtering._improve(known, backend, replace(options, slices="never"), None, {})
     found = filtering._improve(known, backend, options, None, {})
     assert (found.value, found.stats["slices"] > 1) == (expected.value, True)
 
@@ -208,7 +209,7 @@ def test_slices_share_no_filtered_rows(device, seed):
     order = tuple(np.random.default_rng(seed).permutation(12).tolist())
     known = FilterBounds(Result("bounded", "mpe"), None, ShiftedProblem(prepare(model, "mpe", {}), None), order)
     backend, problem = get_backend(device), known.limited(None)
-    plan = filtered_plan(known, backend, Options(device=device, memory=200 << 10), refinements=1).plan
+    plan = filtered_plan(known, backend, CheckedOptions(device=device, memory=200 << 10), refinements=1).plan
     assert plan.form.variables
     found = eliminate(Execution(problem, plan._replace(forbidden=cost_bound(problem)), backend), {})
     assert found.value == calls.solve(model, device="cpu", method="eliminate", tables="dense").value

@@ -18,7 +18,7 @@ from elimina.methods.join_graph_propagation import propagate
 from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
 from elimina.model.model import Model
 from elimina.model.table import Scopes
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem, prepare
 from tests.reference import brute
 
@@ -33,7 +33,7 @@ def exact(problem: Problem) -> tuple[float, np.ndarray]:
 
 def estimates(problem: Problem, memory_bytes: int = 1 << 24) -> list[SumEstimate]:
     limits = Limits(time.monotonic() + 60, memory_bytes)
-    return list(method.generalised_belief_propagation(problem, Options(), limits))
+    return list(method.generalised_belief_propagation(problem, CheckedOptions(), limits))
 
 
 def sizes_of(problem: Problem) -> np.ndarray:
@@ -201,7 +201,7 @@ def test_two_rows_of_squares_are_exact() -> None:
 def test_regions_of_bethe_are_belief_propagation(states: int) -> None:
     problem = prepare(grid(6, 6, 0.4, states), "mar", {})
     first = estimates(problem)[0]
-    plain = next(propagate(problem, Options(), Limits(time.monotonic() + 60, 1 << 24)))
+    plain = next(propagate(problem, CheckedOptions(), Limits(time.monotonic() + 60, 1 << 24)))
     assert plain.figures["ibound"] == 1
     assert first.log_z == pytest.approx(plain.log_z, abs=1e-4)
     assert first.shares == pytest.approx(plain.shares, abs=1e-5)
@@ -315,7 +315,7 @@ def test_factors_beyond_the_memory_have_no_estimate() -> None:
 def test_a_turn_ends_at_its_deadline_and_the_next_one_goes_on() -> None:
     problem = prepare(grid(30, 30, 3.0), "mar", {})
     limits = Limits(time.monotonic(), 1 << 26)
-    run = method.generalised_belief_propagation(problem, Options(), limits)
+    run = method.generalised_belief_propagation(problem, CheckedOptions(), limits)
     limits.deadline = time.monotonic() + 0.2
     first = next(run)
     # On a busy machine, a turn may end before a whole sweep.

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from elimina import Model, Options
+from elimina import Model
 from elimina.methods import importance_sampling as method
 from elimina.methods import sum_estimate
 from elimina.methods.importance_sampling import Estimator, SampleForm, form_of, importance_sampling
@@ -23,11 +23,12 @@ from elimina.methods.proposals import (
     mixture_of,
 )
 from elimina.methods.sum_estimate import Limits, hellinger_distances
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem, prepare
 from tests.methods.test_junction_tree import joint
 from tests.ticking import let_looks_take
 
-OPTIONS = Options(threads=1, ibound=1)
+OPTIONS = CheckedOptions(threads=1, ibound=1)
 MEMORY = 10**8
 
 
@@ -231,7 +232,7 @@ def test_mini_buckets_take_the_memory_of_a_graph_that_does_not_fit():
     problem = prepare(Model.from_arrays([40] * 11, tables, sense="probability"), "mar", {})
     cells = sum(table.size for _, table in tables)
     limits = Limits(time.monotonic() + 60, int(3.2 * 8 * cells), 1)
-    run = importance_sampling(problem, Options(threads=1), limits)
+    run = importance_sampling(problem, CheckedOptions(threads=1), limits)
     assert any(estimate.shares is not None for estimate in itertools.islice(run, 3))
 
 

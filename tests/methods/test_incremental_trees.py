@@ -22,7 +22,7 @@ from elimina.methods.sum_estimate import Limits, hellinger_distances
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.observations import evidence_of
 from elimina.problem.preparation import prepare
 from tests.random_models import models
@@ -37,7 +37,7 @@ def ample() -> Limits:
 
 def run(model, evidence=None, limits=None):
     problem = prepare(model, "pr", evidence or {})
-    return problem, list(incremental_trees(problem, Options(), limits or ample()))
+    return problem, list(incremental_trees(problem, CheckedOptions(), limits or ample()))
 
 
 def spin_grid(side: int, seed: int, strength: float = 1.0) -> Model:
@@ -262,11 +262,11 @@ def test_a_model_without_variables_has_its_constant():
 def test_a_deadline_ends_it_and_a_later_one_lets_it_go_on():
     problem = prepare(spin_grid(6, 0), "pr", {})
     limits = Limits(time.monotonic() - 1, 1 << 26)
-    running = incremental_trees(problem, Options(), limits)
+    running = incremental_trees(problem, CheckedOptions(), limits)
     assert next(running).shares is None
     limits.deadline = math.inf
     assert next(running).shares is not None
-    again = incremental_trees(problem, Options(), Limits(time.monotonic() - 1, 1 << 26))
+    again = incremental_trees(problem, CheckedOptions(), Limits(time.monotonic() - 1, 1 << 26))
     assert [estimate.log_z for estimate in again] == [None]
 
 
@@ -294,7 +294,7 @@ def test_tables_that_do_not_fit_are_refused():
 
 def test_estimates_without_numbers_are_passed_over(monkeypatch):
     monkeypatch.setattr(estimation, "METHODS", (estimation.Method(incremental_trees, 1, 1.0),))
-    running = estimation.Estimation(prepare(spin_grid(6, 0), "pr", {}), Options(), 1 << 26)
+    running = estimation.Estimation(prepare(spin_grid(6, 0), "pr", {}), CheckedOptions(), 1 << 26)
     assert list(running.improve(time.monotonic() - 1)) == []
     assert running.best is None
     assert list(running.improve(math.inf))[-1] is running.best
@@ -309,7 +309,7 @@ def test_first_trees_are_nearer_than_every_peer(name, data_dir):
     problem = prepare(model, "pr", evidence_of(model, evidence))
     exact = elimina.solve(model, "mar", evidence=evidence).marginals
     shares = np.concatenate([list(exact[model.variables[v].name].values()) for v in problem.free])
-    running = incremental_trees(problem, Options(), Limits(math.inf, 1 << 22))
+    running = incremental_trees(problem, CheckedOptions(), Limits(math.inf, 1 << 22))
     estimate = list(itertools.islice(running, 3))[-1]
     sizes = np.array([model.sizes[v] for v in problem.free])
     distance = hellinger_distances(estimate.shares, shares, sizes).mean()

@@ -19,7 +19,7 @@ from elimina.methods import gpu_bounds, join_graph
 from elimina.methods.cost_shifting import shift_all, shift_tables
 from elimina.methods.gpu_bounds import bounds_on_gpu
 from elimina.methods.join_graph import JoinGraph
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import prepare
 from elimina.running.budget import Budget
 from elimina.running.encoding import distances
@@ -81,7 +81,7 @@ def test_totals_stay_and_bounds_rise(drawn, seconds):
 def test_every_model_keeps_its_totals(kind, data):
     model = data.draw(models(kind))
     problem = prepare(model, "mpe", {})
-    original, _ = shift_all(problem, Options(ibound=data.draw(st.integers(1, 4))), 1.0)
+    original, _ = shift_all(problem, CheckedOptions(ibound=data.draw(st.integers(1, 4))), 1.0)
     if original.shifted is None:
         return
     other = original.moved.model
@@ -98,11 +98,11 @@ def test_every_model_keeps_its_totals(kind, data):
 def told(model, gpu, memory=None, seconds=0.2):
     """Return the bounds that passes over clusters tell, and the last result."""
     problem = prepare(model, "mpe", {})
-    original = shift_tables(problem, Options(), 1.0)
+    original = shift_tables(problem, CheckedOptions(), 1.0)
     bounds = []
     budget = Budget(time.monotonic() + seconds, None, lambda found: bounds.append(found))
     order = sorted(problem.free)
-    return bounds, bounds_on_gpu(original, order, Options(memory=memory), gpu, budget)
+    return bounds, bounds_on_gpu(original, order, CheckedOptions(memory=memory), gpu, budget)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -157,7 +157,7 @@ def test_a_gpu_finds_the_bounds_of_the_host(monkeypatch, seed):
     monkeypatch.setattr(join_graph, "_MIN_CLUSTER_CELLS", 500)
     model = random_model(20, 4, 0.4, 0.1 * seed, seed=seed)
     problem = prepare(model, "mpe", {})
-    original, order = shift_tables(problem, Options(), 1.0), sorted(problem.free)
+    original, order = shift_tables(problem, CheckedOptions(), 1.0), sorted(problem.free)
     units = join_graph.in_units(original.moved, distances(original.moved, FORBIDDEN_COST))
     graph = JoinGraph(original.moved.model.sizes, [scope for scope, _ in units.tables], order, 5)
     constants = {}
@@ -208,7 +208,7 @@ def test_clusters_help():
 def test_memory_decides_whether_tables_are_joined():
     problem = prepare(grid_model(8, 4, 0.3, seed=1), "mpe", {})
     scopes = [
-        {len(group.scope) for group in shift_all(problem, Options(ibound=3, memory=memory), 5.0)[0].moved.groups}
+        {len(group.scope) for group in shift_all(problem, CheckedOptions(ibound=3, memory=memory), 5.0)[0].moved.groups}
         for memory in (1 << 30, 1 << 17)
     ]
     assert max(scopes[0]) == 4

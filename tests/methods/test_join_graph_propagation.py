@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from elimina.methods import join_graph_propagation as method
 from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
 from elimina.model.model import Model
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem, prepare
 from tests.reference import brute
 
@@ -28,7 +28,7 @@ def exact(problem: Problem) -> tuple[float, list[np.ndarray]]:
 
 def estimates(problem: Problem, memory_bytes: int = 1 << 30) -> list[SumEstimate]:
     limits = Limits(time.monotonic() + 60, memory_bytes)
-    return list(method.propagate(problem, Options(), limits))
+    return list(method.propagate(problem, CheckedOptions(), limits))
 
 
 def random_model(rng: np.random.Generator, variables: int, factors: int, zeros: float, is_tree: bool) -> Model:
@@ -118,7 +118,7 @@ def test_clusters_stay_within_the_memory() -> None:
 def test_a_turn_ends_at_its_deadline_and_the_next_one_goes_on() -> None:
     problem = prepare(grid(30, 2.0), "mar", {})
     limits = Limits(time.monotonic(), 1 << 24)
-    run = method.propagate(problem, Options(), limits)
+    run = method.propagate(problem, CheckedOptions(), limits)
     first = next(run)
     started = time.monotonic()
     limits.deadline = started + 0.2
@@ -148,7 +148,7 @@ def test_the_first_estimate_has_messages_however_late_it_is():
     problem = prepare(random_model(rng, 6, 0, 0.0, is_tree=True), "mar", {})
     _, marginals = exact(problem)
     late = Limits(time.monotonic() - 1, 1 << 30)
-    first = next(method.propagate(problem, Options(), late))
+    first = next(method.propagate(problem, CheckedOptions(), late))
     # On a tree, messages in both directions are exact.
     assert first.shares == pytest.approx(np.concatenate(marginals), abs=1e-6)
 
@@ -156,9 +156,11 @@ def test_the_first_estimate_has_messages_however_late_it_is():
 def test_a_quick_order_that_is_passed_on_is_taken(monkeypatch: pytest.MonkeyPatch):
     problem = prepare(random_model(np.random.default_rng(4), 6, 8, 0.0, is_tree=False), "mar", {})
     expected = estimates(problem)
-    order = method.positions_in_order(problem, Options())
+    order = method.positions_in_order(problem, CheckedOptions())
     monkeypatch.setattr(method, "rough_order", None)
-    again = list(method.propagate(problem, Options(), Limits(time.monotonic() + 60, 1 << 30, find_order=lambda: order)))
+    again = list(
+        method.propagate(problem, CheckedOptions(), Limits(time.monotonic() + 60, 1 << 30, find_order=lambda: order))
+    )
     assert [estimate.figures["cells"] for estimate in again] == [estimate.figures["cells"] for estimate in expected]
     assert again[-1].shares == pytest.approx(expected[-1].shares)
 

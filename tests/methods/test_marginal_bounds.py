@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina import Model, Options, Result
+from elimina import Model, Result
 from elimina.methods import marginal_bounds
 from elimina.methods.marginal_bounds import improve_marginal_bounds, shares_between
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import prepare
 from elimina.running.combination import combine
 from tests import calls
@@ -42,7 +43,7 @@ def test_bounds_hold_for_any_model(data):
     if logs.max() == -math.inf:
         return
     exact = np.exp(logs - np.logaddexp.reduce(logs))
-    options = Options(threads=1, ibound=data.draw(st.sampled_from([1, 2])))
+    options = CheckedOptions(threads=1, ibound=data.draw(st.sampled_from([1, 2])))
     problem = prepare(model, "pr", evidence)
     for ends in improve_marginal_bounds(problem, variable, options, MEMORY_BYTES, time.monotonic() + 5):
         assert (ends[:, 0] - 1e-12 <= exact).all()

@@ -18,7 +18,7 @@ from elimina.model.model import Model
 from elimina.model.senses import convert_sense
 from elimina.model.table import Table
 from elimina.model.variable import Variable
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.relevance import Relevance
 from tests import calls
 from tests.problem.test_relevance import networks
@@ -186,7 +186,7 @@ def test_many_parts_with_the_same_factors_are_estimated_together(monkeypatch):
     estimates = []
     count = junction_structure.cells_of_part
     monkeypatch.setattr(junction_structure, "cells_of_part", lambda *part: estimates.append(part) or count(*part))
-    structure = choose_structure(model, {}, None, Options())
+    structure = choose_structure(model, {}, None, CheckedOptions())
     assert 1 < structure.trees < 40
     assert len(estimates) < 100
 
@@ -197,7 +197,7 @@ def test_estimates_of_structures_end_where_they_take_longer_than_they_save(monke
         junction_structure, "cells_of_part", lambda *_: pytest.fail("an estimate that is not worth its time")
     )
     monkeypatch.setattr(junction_structure, "ESTIMATED_FACTOR_SECONDS", 1.0)
-    assert choose_structure(model, {}, None, Options()).trees == 1
+    assert choose_structure(model, {}, None, CheckedOptions()).trees == 1
 
 
 def test_evidence_of_every_effect_leaves_one_tree():

@@ -15,14 +15,14 @@ from elimina.methods.junction_structure import MarginalQuery, choose_structure
 from elimina.methods.posterior_estimation import quick_posteriors
 from elimina.methods.sum_estimate import Limits, SumEstimate
 from elimina.model.model import Model
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem, prepare
 from tests.methods.test_join_graph_propagation import estimates as join_graphs
 from tests.methods.test_join_graph_propagation import exact, grid, random_model
 
 
 def estimates(problem: Problem, seconds: float = 60.0) -> list[SumEstimate]:
-    return list(method.belief_propagation(problem, Options(), Limits(time.monotonic() + seconds, 1 << 30)))
+    return list(method.belief_propagation(problem, CheckedOptions(), Limits(time.monotonic() + seconds, 1 << 30)))
 
 
 @pytest.fixture(autouse=True)
@@ -90,7 +90,7 @@ def test_small_models_begin_with_a_join_graph(monkeypatch: pytest.MonkeyPatch) -
 
 def test_the_first_estimate_is_made_even_when_time_is_up() -> None:
     problem = prepare(grid(6, 0.4), "mar", {})
-    first = next(method.belief_propagation(problem, Options(), Limits(time.monotonic() - 1, 1 << 30)))
+    first = next(method.belief_propagation(problem, CheckedOptions(), Limits(time.monotonic() - 1, 1 << 30)))
     assert first.shares is not None
 
 
@@ -102,7 +102,7 @@ def test_messages_outside_the_range_of_floats_prove_nothing() -> None:
 
 def test_quick_posteriors_answer_a_query() -> None:
     model = grid(5, 0.3)
-    structure = choose_structure(model, {0: 1}, None, Options())
+    structure = choose_structure(model, {0: 1}, None, CheckedOptions())
     result = quick_posteriors(MarginalQuery(model, {0: 1}, range(25), True, structure, {}), 60)
     assert result is not None
     assert result.status == "estimated"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from elimina import JunctionTree, Model, Table, Variable
 from elimina.methods import batch
 from elimina.methods.batch import Batch, CaseByCase, PlannedCases
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.program import case_planner
 from elimina.running import propagator
 from tests import calls
@@ -33,7 +33,7 @@ def grid(rows, columns, size=2, seed=0):
 
 def ways(model, **options):
     columns = range(len(model.variables))
-    batch = Batch(model, columns, None, Options(device="cpu", threads=1, order="min-fill", **options), 1000)
+    batch = Batch(model, columns, None, CheckedOptions(device="cpu", threads=1, order="min-fill", **options), 1000)
     return {type(way): way for way in batch._ways}
 
 
@@ -88,7 +88,7 @@ def test_some_names(monkeypatch):
     cases = random_cases(model, np.random.default_rng(0), 20, 0.2)
     planner = ways(model)[PlannedCases]._planner
     values = np.full(16, -1, dtype=np.int32)
-    batch = Batch(model, range(16), [3], Options(device="cpu", threads=1), 1000)
+    batch = Batch(model, range(16), [3], CheckedOptions(device="cpu", threads=1), 1000)
     few = next(way for way in batch._ways if isinstance(way, PlannedCases))
     assert few._planner.measure(values).combinations < planner.measure(values).combinations
     everything = JunctionTree(model, device="cpu").batch(cases, indices=True)

@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina import Model, Options
+from elimina import Model
 from elimina.backends.registry import get_backend
 from elimina.errors import InputError, MemoryLimitError
 from elimina.methods.bucket_elimination import eliminate
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.ordering import rough_order
 from elimina.planning.plan import RESIDENT
 from elimina.planning.planner import Elimination, make_plan
@@ -69,7 +70,7 @@ def planned(problem, order, backend, missing):
     whole = make_plan(elimination)
     beside = restricted_bytes(whole) if backend.machine.on_host else 0
     memory = whole.peak_bytes + beside - missing(whole)
-    options = Options(order=tuple(order), memory=memory)
+    options = CheckedOptions(order=tuple(order), memory=memory)
     with pytest.MonkeyPatch.context() as patch:
         # The memory of these small models is a GPU's own: the host has room for their tables.
         patch.setattr(segment_plan, "host_memory", lambda _: 1 << 30)
@@ -127,7 +128,7 @@ def test_random_graphs_in_many_segments(device, task):
             costs = [table / 7 for table in costs]
         model = Model.from_arrays(sizes, list(zip(scopes, costs, strict=True)))
         problem = prepare(model, task, {})
-        order, share = rough_order(problem, Options()).order, 1 - rng.random() ** 2
+        order, share = rough_order(problem, CheckedOptions()).order, 1 - rng.random() ** 2
         plan = planned(problem, order, backend, lambda whole, share=share: int(share * message_bytes(whole)))
         if plan is None:
             continue

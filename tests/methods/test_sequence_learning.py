@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import elimina
 from elimina import DynamicModel, Fit, ImpossibleEvidenceError, InputError, MemoryLimitError
 from elimina.methods.sequence_learning import SequenceMaximisation, SequenceQuestion, slice_families
+from elimina.planning.option_checks import check_options
 from tests import calls
 from tests.methods.test_dynamic_model import (
     UMBRELLA,
@@ -182,7 +184,7 @@ def test_certain_likelihoods_are_states():
     by_logs = elimina.fit(model, {"observation": logs}, prior=0, options=options)
     assert by_logs.log_likelihoods == pytest.approx(by_states.log_likelihoods)
     soft = np.log([[0.3, 0.9], [0.5, 0.2]])
-    fit = elimina.fit(model, {"observation": soft}, prior=0, options=options._replace(max_iterations=1))
+    fit = elimina.fit(model, {"observation": soft}, prior=0, options=replace(options, max_iterations=1))
     _, emission, moves, _ = tables_of(model)
     cells = np.einsum("a,ac,ab,bd,c,d->abcd", [0.6, 0.4], emission, moves, emission, *np.exp(soft))
     cells /= cells.sum()
@@ -210,7 +212,7 @@ def test_several_variables_of_the_interface():
     sequences = model.sequences_of(columns, lengths)
     families = slice_families(model)
     question = SequenceQuestion(model, families, sequences, [np.zeros(shape) for shape in families.sizes])
-    work = SequenceMaximisation(question, elimina.Options().checked())
+    work = SequenceMaximisation(question, check_options(elimina.Options()))
     for found, expected in zip(work.expectation(tables_of(model)).counts, counts, strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-12)
 

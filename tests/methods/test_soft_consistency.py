@@ -20,7 +20,7 @@ from elimina.methods import soft_consistency as consistency_module
 from elimina.methods.and_or_search import _AlternatingSearch
 from elimina.methods.search_state import SearchLimits
 from elimina.methods.soft_consistency import SoftConsistency
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import prepare
 from tests import calls
 from tests.random_models import KINDS, models
@@ -453,7 +453,7 @@ def test_malformed_values(values):
 
 def searched(model, limits=None, shift="tables"):
     """Only turns of soft local consistency."""
-    options = Options(device="cpu", threads=1, shift=shift)
+    options = CheckedOptions(device="cpu", threads=1, shift=shift)
     search = _AlternatingSearch(prepare(model, "mpe", {}), options, limits or SearchLimits(), None)
     search.propagate(60.0)
     return search

@@ -20,13 +20,14 @@ from elimina.methods.importance_sampling import importance_sampling
 from elimina.methods.join_graph_propagation import propagate
 from elimina.methods.sum_estimate import Limits, SumEstimate
 from elimina.methods.sum_estimation import SumEstimation, combined, estimated_sum, surest
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result
 from elimina.running.combination import combine
 from tests.methods.test_junction_tree import joint
 
 MODELS = int(os.environ.get("ELIMINA_RANDOM_MODELS", "150"))
-OPTIONS = Options(threads=1, ibound=1)
+OPTIONS = CheckedOptions(threads=1, ibound=1)
 MEMORY_BYTES = 1 << 15
 LEVEL = 0.95
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from elimina import Options
 from elimina.backends.cpu import CpuBackend
 from elimina.model.model import Model
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import cpu_machine
 from elimina.planning.packed_steps import Steps
 from elimina.planning.planner import make_plan
@@ -54,7 +54,7 @@ def ladder(values, columns, rows, sense, seed=0, density=1.0):
 def plans(model, task, **options):
     """The plan row by row, with a step for each variable and with fewer, on one thread."""
     problem = prepare(model, task, {})
-    elimination = elimination_on(CpuBackend(1), problem, range(len(model.sizes)), Options(**options))
+    elimination = elimination_on(CpuBackend(1), problem, range(len(model.sizes)), CheckedOptions(**options))
     single = make_plan(elimination)
     return single, with_fused_steps(elimination, single)
 

@@ -8,13 +8,16 @@ import pickle
 import random
 import re
 import weakref
+from dataclasses import fields
 
 import click
 import pytest
 
 from elimina import InputError, JunctionTree, Model, Options, solve
 from elimina.cli.commands import commands
-from elimina.planning.options import OPTIONS
+from elimina.planning import option_checks
+from elimina.planning.option_checks import check_options, plan_options
+from elimina.planning.option_table import OPTIONS
 from elimina.problem.tasks import NAMES, described, task_of
 from tests import option_page
 
@@ -51,13 +54,15 @@ def parameters_of(command):
 
 
 def test_the_class_has_the_options_of_the_table():
-    assert {record.name: record.default for record in OPTIONS} == Options._field_defaults
+    assert {record.name: record.default for record in OPTIONS} == {
+        field.name: field.default for field in fields(Options)
+    }
     assert len({record.name for record in OPTIONS}) == len(OPTIONS)
 
 
 def test_the_class_describes_each_option():
     section = inspect.getdoc(Options).partition("Attributes:")[2]
-    assert re.findall(r"^    (\w+): \S", section, re.MULTILINE) == list(Options._fields)
+    assert re.findall(r"^    (\w+): \S", section, re.MULTILINE) == [field.name for field in fields(Options)]
 
 
 def test_commands_have_the_options_of_the_table():
@@ -84,8 +89,8 @@ def test_options_that_are_printed_and_pickled():
 
 def test_a_plan_keeps_the_options_of_a_plan_alone(tmp_path):
     values = {**OTHER_VALUES, "scratch": tmp_path, "checkpoint": tmp_path}
-    assert values.keys() == set(Options._fields)
-    planning = Options(**values).planning
+    assert values.keys() == {field.name for field in fields(Options)}
+    planning = plan_options(Options(**values))
     for record in OPTIONS:
         expected = values[record.name] if record.scope == "plan" else record.default
         assert getattr(planning, record.name) is expected
@@ -93,10 +98,11 @@ def test_a_plan_keeps_the_options_of_a_plan_alone(tmp_path):
 
 def test_the_order_of_the_table_has_no_meaning(monkeypatch):
     options = Options(memory="1MiB", gap="50%", ibound=2, method="mbe", threads=2)
-    expected = options.planning, options.checked("mpe", is_run=True)
+    expected = plan_options(options), check_options(options, "mpe", is_run=True)
     shuffled = random.Random(1).sample(OPTIONS, len(OPTIONS))
-    monkeypatch.setattr("elimina.planning.options.OPTIONS", tuple(shuffled))
-    assert (options.planning, options._checked("mpe", True)) == expected
+    monkeypatch.setattr(option_checks, "OPTIONS", tuple(shuffled))
+    option_checks._checked_before.cache_clear()
+    assert (plan_options(options), check_options(options, "mpe", is_run=True)) == expected
 
 
 @pytest.mark.parametrize("task", sorted(set(map(task_of, NAMES))))
@@ -105,10 +111,10 @@ def test_options_of_some_tasks(task, record, tmp_path):
     method = {"method": record.methods[0]} if record.methods else {}
     options = Options(**{record.name: OTHER_VALUES.get(record.name, tmp_path), **method})
     if record.tasks(described(task)):
-        assert options.checked(task)
+        assert check_options(options, task)
     else:
         with pytest.raises(InputError, match=f"{record.noun} is for the tasks? .*: leave it out for {task}$"):
-            options.checked(task)
+            check_options(options, task)
 
 
 @pytest.mark.parametrize("record", OPTIONS, ids=lambda record: record.name)
@@ -116,10 +122,10 @@ def test_options_of_some_algorithms(record, tmp_path):
     options = Options(**{record.name: OTHER_VALUES.get(record.name, tmp_path)})
     for engine in ("a junction tree", "elimination on a cluster", "search on a cluster"):
         if engine in record.engines:
-            assert options.only_for(engine) is options
+            assert check_options(options, engine=engine)
         else:
             with pytest.raises(InputError, match=f"^{engine} does not take the option {record.name}; it takes device,"):
-                options.only_for(engine)
+                check_options(options, engine=engine)
     if "a junction tree" in record.engines:
         assert JunctionTree(SUMS, options=options).marginals()
     else:
@@ -147,11 +153,11 @@ def test_a_method_that_cannot_answer_is_the_culprit():
 
 def test_plain_options_are_checked_once():
     options = Options(seed=7, threads=2)
-    assert options.checked("pr", is_run=True) is Options(seed=7, threads=2).checked("pr", is_run=True)
+    assert check_options(options, "pr", is_run=True) is check_options(Options(seed=7, threads=2), "pr", is_run=True)
     with pytest.raises(TypeError, match="threads is True"):
-        Options(seed=7, threads=True).checked("pr", is_run=True)
+        check_options(Options(seed=7, threads=True), "pr", is_run=True)
     with pytest.raises(InputError, match="an upper bound is for the task mpe"):
-        Options(upper_bound=3).checked("pr")
+        check_options(Options(upper_bound=3), "pr")
 
 
 def test_checked_options_keep_no_function():
@@ -159,7 +165,7 @@ def test_checked_options_keep_no_function():
         raise AssertionError
 
     alive = weakref.ref(listener)
-    assert Options(on_bounds=listener).checked("mpe").on_bounds is listener
+    assert check_options(Options(on_bounds=listener), "mpe").on_bounds is listener
     del listener
     gc.collect()
     assert alive() is None
@@ -168,7 +174,7 @@ def test_checked_options_keep_no_function():
 def test_a_scratch_directory_is_looked_up_each_time(tmp_path):
     options = Options(scratch=str(tmp_path / "own"))
     (tmp_path / "own").mkdir()
-    assert options.checked("mpe").scratch == str(tmp_path / "own")
+    assert check_options(options, "mpe").scratch == str(tmp_path / "own")
     (tmp_path / "own").rmdir()
     with pytest.raises(InputError, match="scratch"):
-        options.checked("mpe")
+        check_options(options, "mpe")

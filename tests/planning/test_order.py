@@ -21,7 +21,7 @@ from elimina.errors import InputError
 from elimina.generate import grid_model
 from elimina.model.table import Scopes
 from elimina.planning import ordering
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.order import evaluate_order, find_order, find_partial_order, pseudo_tree_order
 from elimina.problem.preparation import prepare
 from tests.reference.order import best_work_by_permutations, best_work_by_subsets, neighbours_of, symbolic_elimination
@@ -455,7 +455,7 @@ def test_a_search_ends_where_no_further_run_is_better(method: str) -> None:
 def test_no_search_where_it_takes_longer_than_the_run_that_it_saves():
     model = grid_model(8, 4, seed=1)
     problem = prepare(model, "mpe", {})
-    options = Options().planning.checked("mpe")
+    options = CheckedOptions()
     rough = ordering.rough_order(problem, options)
     rough = rough._replace(order=rough.order[::-1], seconds=3600.0)
     assert ordering.elimination_order(problem, options, rough) == rough.order

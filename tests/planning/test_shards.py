@@ -17,8 +17,8 @@ from elimina.backends.cuda.translation import lay_out
 from elimina.backends.device_group import DeviceGroup
 from elimina.backends.protocols import run_once
 from elimina.planning import shards
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import cuda_machine
-from elimina.planning.options import Options
 from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.program import pack
 from elimina.planning.shard_copies import boxes
@@ -287,7 +287,7 @@ class SeenCuda:
 
 def test_the_planner_takes_what_is_fastest():
     """A long strip has no few variables that cut it; a square grid has."""
-    options = Options(device="cuda:0,cuda:1", order=tuple(range(200)), slices=10**9)
+    options = CheckedOptions(device="cuda:0,cuda:1", order=tuple(range(200)), slices=10**9)
     gpus = DeviceGroup([SeenCuda(12 * GIB), SeenCuda(12 * GIB)])
     problem, order = strip(10, 20, 8)
     one = plan_choice._plan_for(gpus, problem, order, options)

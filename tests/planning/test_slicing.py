@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina.generate import grid_model, random_model
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import cpu_machine
-from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.planning.plan import RESIDENT
 from elimina.planning.planner import Conditioning, Elimination, make_plan
@@ -37,7 +37,7 @@ def test_the_variable_that_changes_fastest_is_the_one_that_least_depends_on():
 )
 def test_estimates_are_those_of_the_plan(task, model):
     problem = prepare(model, task, {})
-    order = elimination_order(problem, Options(order="min-fill"))
+    order = elimination_order(problem, CheckedOptions(order="min-fill"))
     machine = cpu_machine(1)
     whole = make_plan(Elimination(problem, order, machine, 2**40, "int64" if task == "mpe" else None))
     slicer = Slicer(problem, order, machine, whole)
@@ -95,14 +95,14 @@ def test_limits():
 
 def test_too_many_slices_are_named_in_the_error():
     model = grid_model(14, 4, 0.2)
-    order = elimination_order(prepare(model, "mpe", {}), Options(order="min-fill", order_seconds=0.1))
+    order = elimination_order(prepare(model, "mpe", {}), CheckedOptions(order="min-fill", order_seconds=0.1))
     with pytest.raises(elimina.EliminaError, match=r"fixing \d+ variables \(x.*, \.\.\.\) would do it in .* slices of"):
         calls.solve(model, device="cpu", memory=8 << 20, order=order, slices=4, method="eliminate")
 
 
 def test_where_slices_are_of_no_use_none_are_looked_for():
     model = random_model(400, 10, 0.05, 0.1, seed=1)
-    order = elimination_order(prepare(model, "mpe", {}), Options(order="min-fill", order_seconds=0.1))
+    order = elimination_order(prepare(model, "mpe", {}), CheckedOptions(order="min-fill", order_seconds=0.1))
     options = {"device": "cpu", "order": order, "memory": 2**30}
     started = time.process_time()
     assert calls.plan(model, **options, slices="never").form == RESIDENT

@@ -13,7 +13,7 @@ from elimina.methods.marginals import joint_table
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import prepare
 from tests import calls
 from tests.reference import brute
@@ -56,7 +56,7 @@ def test_partition(model, data):
 @settings(max_examples=100, deadline=None)
 def test_joint_posteriors(model, data):
     variable = data.draw(st.sampled_from(range(len(model.sizes))))
-    found = joint_table(model, {}, [variable], Options("cpu"))
+    found = joint_table(model, {}, [variable], CheckedOptions("cpu"))
     logs = np.array([brute.partition(model, {variable: value}) for value in range(model.sizes[variable])])
     expected = 10.0 ** (logs - logs.max())
     np.testing.assert_allclose(found, expected / expected.sum(), rtol=2e-5)

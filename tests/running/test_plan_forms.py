@@ -7,6 +7,7 @@ import pytest
 
 from elimina import Model
 from elimina.backends.cpu import CpuBackend
+from elimina.planning.option_checks import check_options
 from elimina.planning.options import Options
 from elimina.planning.plan import RESIDENT, Form, Plan
 from elimina.planning.segment_form import Segments
@@ -29,7 +30,7 @@ def planned(shape: tuple[int, int], task: str = "mpe", **options) -> Plan:
     draws = np.random.default_rng(3)
     tables = [((int(a), int(b)), draws.integers(0, 9, (2, 2))) for a, b in pairs]
     problem = prepare(Model.from_arrays([2] * number.size, tables), task, {})
-    checked = Options(device="cpu", threads=1, **options).checked(task)
+    checked = check_options(Options(device="cpu", threads=1, **options), task)
     order = [v for v in number.T.flatten().tolist() if v in problem.free]
     backend = CpuBackend(1)
     return fitting_plan(backend, elimination_on(backend, problem, order, checked), checked)

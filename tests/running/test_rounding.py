@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina import InputError, Model
-from elimina.planning import options as planning_options
+from elimina.planning import checked_options
 from elimina.running.rounding import TOLERANCES
 from tests import calls
 from tests.simulated import simulate
@@ -146,7 +146,7 @@ def test_no_bound_of_slices_passes_the_optimum(model, dtype):
     """Each slice has constants of its own."""
     with pytest.MonkeyPatch.context() as patch:
         simulate(patch, 1 << 30)
-        patch.setattr(planning_options, "MAX_SLICES", 1 << 16)
+        patch.setattr(checked_options, "MAX_SLICES", 1 << 16)
         try:
             result = calls.solve(model, method="eliminate", device="cuda", memory=200, dtype=dtype, tables="dense")
         except elimina.MemoryLimitError:

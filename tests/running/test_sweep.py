@@ -19,7 +19,7 @@ from elimina.generate import grid_model
 from elimina.methods import slice_bounds
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.slice_bounds import bound_slices
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.planner import Conditioning, Elimination, make_plan
 from elimina.problem.preparation import prepare
 from elimina.running.execution import Execution
@@ -107,7 +107,7 @@ def test_bounds_of_slices(kind, data, always_bounded):
     """Each one is no better than the best assignment of its slice; the sequence has each slice once, in blocks."""
     model = data.draw(models(kind))
     needed = elimina.plan(model, device="cpu").peak_bytes
-    options = Options("cpu", max(1, needed // 2), slices=10**6)
+    options = CheckedOptions("cpu", max(1, needed // 2), slices=10**6)
     planned = plan_problem(prepare(model, "mpe", {}), options)
     if not planned.plan.form.variables or not planned.plan.fits:
         return

@@ -9,6 +9,7 @@ import pytest
 
 from elimina.generate import grid_model
 from elimina.io import convert_sense
+from elimina.planning.option_checks import check_options
 from elimina.planning.options import Options
 from elimina.problem.tasks import Task
 from elimina.strategies import conditions, marginal_schedule, optimum_schedule, sum_schedule
@@ -27,7 +28,7 @@ def facts_of(task: Task, width: int, states: int, monkeypatch: pytest.MonkeyPatc
     """Return facts about a small problem, every order of which is said to have this width."""
     costs = grid_model(3, 2, 0.0, seed=1)
     model = convert_sense(costs, "probability") if task in SUMS else costs
-    options = Options("cpu", threads=1).checked(task)
+    options = check_options(Options("cpu", threads=1), task)
     query = ["x0"] if task == "mar" else None
     solver = Solver(Question(model, task, {}, query), options, Call(task, 100.0))
     solver.begin()

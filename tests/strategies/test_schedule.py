@@ -18,7 +18,9 @@ from elimina.generate import grid_model, random_model
 from elimina.io import convert_sense
 from elimina.methods import and_or_search as search_module
 from elimina.methods.paused_search import FIRST_CONSISTENCY_SECONDS, PausedSearch
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import cpu_machine
+from elimina.planning.option_checks import check_options
 from elimina.planning.options import Options
 from elimina.planning.order import CELLS_PER_SECOND, Order
 from elimina.planning.ordering import QUICK_SECONDS
@@ -94,7 +96,7 @@ def test_a_short_elimination_needs_no_search_for_an_order(monkeypatch, task):
 
 def test_an_inner_row_that_answers_ends_the_outer_walk():
     result = elimina.Result("exact", "pr")
-    facts = Facts(None, Options())
+    facts = Facts(None, CheckedOptions())
 
     def outcome_of(inner):
         group = Row("group", "reason", ends="answered", rows=(inner,))
@@ -186,7 +188,7 @@ def before_planning(monkeypatch, options, quick, searched=None):
 
 @pytest.mark.parametrize("seconds", [0.6, 1e4])
 def test_filtering_takes_a_second_at_most_before_soft_local_consistency(monkeypatch, seconds):
-    strategies, _ = before_planning(monkeypatch, Options(device="cpu", threads=1), seconds)
+    strategies, _ = before_planning(monkeypatch, CheckedOptions(device="cpu", threads=1), seconds)
     (first, glance), (second, filtered), (third, turn) = strategies[:3]
     assert (first, second, third) == ("search", "filter", "search")
     assert glance["first_turn"] == row_of("mpe", "soft local consistency").seconds
@@ -196,14 +198,14 @@ def test_filtering_takes_a_second_at_most_before_soft_local_consistency(monkeypa
 
 def before_a_plan(monkeypatch, rough, better):
     """Limits of the searches before a plan, and the seconds of the searches for orders, given the seconds of both."""
-    options = Options(device="cpu", threads=THREADS, memory=1 << 20)
+    options = CheckedOptions(device="cpu", threads=THREADS, memory=1 << 20)
     strategies, ordered = before_planning(monkeypatch, options, rough, better)
     return [limits for name, limits in strategies if name == "search"], ordered
 
 
 @pytest.mark.parametrize("seconds", [0.01, 50.0])
 def test_what_takes_a_gpu_long_is_searched_for_a_short_time_on_the_cpu(monkeypatch, seconds):
-    options = Options(device="cuda", memory=1 << 30)
+    options = CheckedOptions(device="cuda", memory=1 << 30)
     speed = Facts(None, options).cells_per_second / CELLS_PER_SECOND
     assert speed > 50
     strategies, _ = before_planning(monkeypatch, options, seconds * speed)
@@ -231,14 +233,14 @@ def test_soft_local_consistency_gets_nodes_where_elimination_takes_long(monkeypa
 @pytest.mark.parametrize(("threads", "share"), [(1, 1), (2, 1 / 2), (4, 1 / 4), (16, 1 / 4)])
 def test_turns_are_shorter_with_more_threads(threads, share):
     """Else several threads would wait for the end of each turn as long as one."""
-    assert turn_share(Options(threads=threads)) == share
+    assert turn_share(CheckedOptions(threads=threads)) == share
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_a_search_begins_with_its_share_of_a_turn(monkeypatch, threads):
     turns = []
     monkeypatch.setattr(search_module._AlternatingSearch, "propagate", lambda search, seconds: turns.append(seconds))
-    problem, options = prepare(grid_model(3, 3, 0.3), "mpe", {}), Options(device="cpu", threads=threads)
+    problem, options = prepare(grid_model(3, 3, 0.3), "mpe", {}), CheckedOptions(device="cpu", threads=threads)
     strategy = search_strategies.by_search(problem, options, Call("mpe"), PausedSearch(), rounds=0)
     with contextlib.suppress(TimeLimitError):
         strategy.work(strategy.run.budget())
@@ -281,7 +283,7 @@ def test_search_has_more_time_before_a_plan_that_needs_much_new_memory(gigabytes
     plan = make_plan(Elimination(problem, problem.free, cpu_machine(1), 1 << 40))
     plan = plan._replace(seconds=3.0, bytes={"host": gigabytes * 10**9})
     planned = PlannedProblem(problem, plan, CpuBackend(1), {})
-    options = Options(device="cpu", threads=1)
+    options = CheckedOptions(device="cpu", threads=1)
     facts = Facts(Solver(Question(model, "mpe", {}, None), options, Call("mpe")), options)
     facts.prepared = PlannedCall(Preparation(problem), planned, None)
     search = next(walk((row_of("mpe", "before the plan runs"),), facts))
@@ -482,7 +484,7 @@ def rows_taken(monkeypatch, caplog, model, task, **options):
     """Return the names of the rows that a question takes if each strategy fails, without their work."""
     monkeypatch.setattr(logging.getLogger("elimina"), "propagate", True)
     caplog.set_level(logging.INFO, logger="elimina")
-    checked = Options("cpu", threads=1, order_seconds=0.05, **options).checked(task)
+    checked = check_options(Options("cpu", threads=1, order_seconds=0.05, **options), task)
     portfolio = task_portfolio(Solver(Question(model, task, {}, None), checked, Call(task)))
     with contextlib.suppress(StopIteration):
         next(portfolio)

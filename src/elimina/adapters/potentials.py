@@ -22,6 +22,7 @@ from elimina.model.model import Model
 from elimina.model.table import Table, unmasked
 from elimina.model.variable import Variable
 from elimina.planning.machine import KEPT_TREE_RUNS
+from elimina.planning.option_checks import check_options
 from elimina.planning.options import Options
 from elimina.problem.preparation import prepare, with_units
 from elimina.running.advice import check_kept
@@ -155,7 +156,7 @@ class LogPartition:
         for number, (shape, table) in enumerate(zip(self.shapes, tables, strict=True)):
             _check_shape(number, tuple(table.shape), shape)
         if device not in self._residents:
-            options = Options(device=device, memory=self._memory, tables="dense")
+            options = check_options(Options(device=device, memory=self._memory, tables="dense"))
             planned = plan_problem(prepare(with_units(self._model), "mar", {}), options, runs=KEPT_TREE_RUNS)
             check_kept(planned.plan, options)
             self._residents[device] = Resident(planned, self._holders)

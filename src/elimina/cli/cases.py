@@ -21,7 +21,8 @@ from elimina.methods.estimated_batch import EstimatedBatch, batch_of
 from elimina.methods.row_assignments import RowAssignments, RowDecoder, most_probable_joint
 from elimina.methods.small_networks import rewritten_for_sums
 from elimina.model.model import Model, variable_indices
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.option_checks import check_options
 from elimina.problem import observations as evidence_module
 from elimina.problem.evidence import Observed, with_factors
 from elimina.problem.preparation import with_scopes
@@ -67,7 +68,7 @@ def solve_cases(
     columns, codes = read_cases(cases_source(file, "--cases"), model, ignore_extra=options["ignore_extra"])
     observed = with_factors(model, evidence)
     cases = with_observations(columns, codes, observed.values)
-    planning = call_options(options, model)
+    planning = check_options(call_options(options, model))
     query = query_of(options["query"], model)
     question = _Question(observed.model, cases, planning, query, "", options["digits"], client)
     if output is not None:
@@ -96,7 +97,7 @@ class _Question(NamedTuple):
 
     model: Model
     cases: ObservedCases
-    options: Options
+    options: CheckedOptions
     query: Sequence[str | int] | None
     output: str
     digits: int | None

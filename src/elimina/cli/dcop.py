@@ -7,6 +7,7 @@ import math
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -216,7 +217,8 @@ def dcop(
             result = solve_agents(problem, algo, client=client, time_limit=remaining(), options=agent_options, **kept)
         else:
             listener = None if timeline is None else seen.append
-            agent_options = agent_options._replace(
+            agent_options = replace(
+                agent_options,
                 listener=listener,
                 on_forecast=lambda ahead: _announce(ahead, progress),
                 progress=progress.update,

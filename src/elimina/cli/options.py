@@ -16,8 +16,8 @@ from elimina import arguments
 from elimina.cli.grouped_options import Decorated, Group, Share, WholeNumber, option, together
 from elimina.errors import InputError, TimeLimitError
 from elimina.number_texts import seconds_text
+from elimina.planning.option_table import MAX_THREADS, OPTIONS, Engine, OptionRecord
 from elimina.planning.option_values import Values, read_device, read_seconds
-from elimina.planning.options import MAX_THREADS, OPTIONS, Engine, OptionRecord
 from elimina.problem.tasks import NAMES, task_of
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from elimina.io.files import load
 from elimina.model.model import Model
 from elimina.model.states import StateIndex, integer_of
 from elimina.number_texts import counted
-from elimina.planning.options import OPTIONS, Options
+from elimina.planning.option_table import OPTIONS
+from elimina.planning.options import Options
 from elimina.planning.order import Method, order_of_text, read_order
 
 _PARQUET_MAGIC = b"PAR1"

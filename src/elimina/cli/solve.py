@@ -6,6 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,9 +128,10 @@ def solve(
             asked, evidence = call_options(options, model), evidence_of(options["evidence"], model)
             query = query_of(options["query"], model)
         if asked.hint is not None and total in asked.hint:
-            asked = asked._replace(hint={name: state for name, state in asked.hint.items() if name != total})
+            asked = replace(asked, hint={name: state for name, state in asked.hint.items() if name != total})
         can_tell = client is not None or progress.is_possible
-        options_with_listeners = asked._replace(
+        options_with_listeners = replace(
+            asked,
             on_plan=progress.start,
             on_bounds=on_bounds,
             progress=progress.update if can_tell else None,
@@ -144,7 +146,8 @@ def solve(
                 "options": options_with_listeners,
                 "time_limit": time_limit,
             }
-            is_searched = asked.solving.is_open or asked.solving.searches
+            solving = SOLVE_METHODS[asked.method]
+            is_searched = solving.is_open or solving.searches
             sliced = not is_searched or not described(task).is_optimum
             result = solve_slices(model, task, **call) if sliced else solve_optimum(model, **call)
         else:

@@ -19,7 +19,7 @@ from elimina.cp.posting import Declaration, PostedModel, build_solver
 from elimina.cp.to_graphical import tabulate
 from elimina.cp.views import views_of
 from elimina.errors import EliminaError
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.result import EndedBy
 from elimina.strategies.answering import answer_question
 from elimina.strategies.clock import Clock
@@ -148,7 +148,8 @@ def _eliminate(search: PausedSearch, seconds: float) -> Iterator[Finding]:
         solver, _ = build_solver(posted.variables, posted.constraints, None, deadline)
         model = tabulate(posted, solver, TABLE_ROWS, deadline)
         remaining = max(0.0, deadline - time.monotonic())
-        result = answer_question(model, "mpe", None, None, remaining, Options(threads=1, device="cpu").checked("mpe"))
+        options = CheckedOptions(threads=1, device="cpu")
+        result = answer_question(model, "mpe", None, None, remaining, options)
     except (EliminaError, MemoryError):
         return
     if result.status == "infeasible":

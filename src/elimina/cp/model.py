@@ -29,6 +29,7 @@ from elimina.cp.search_options import (
     SearchOptions,
 )
 from elimina.cp.search_run import SearchRun, deadline_of, memory_in_words, never_stop, remaining_seconds
+from elimina.cp.search_settings import is_portfolio, restart_settings, restart_stretch
 from elimina.cp.solution import Solution
 from elimina.cp.unbounded import bounds_advice, missing_bounds_text, warn_of_missing_bounds
 from elimina.cp.views import ViewRows
@@ -164,7 +165,7 @@ class Model(DeclaredModel):
             model._hints = read_hints(self, start)
         return model
 
-    @with_checked_keywords(SearchOptions._fields, "elimina.cp.SearchOptions")
+    @with_checked_keywords(SearchOptions, "elimina.cp.SearchOptions")
     def solve(
         self,
         *,
@@ -266,10 +267,10 @@ class Model(DeclaredModel):
         run = SearchRun(self, task, time_limit, options)
         is_first = solution_limit is None and not all_solutions and aim is None
         # Restarts would delay a search for all solutions.
-        is_portfolio = options.is_portfolio and (aim is not None or is_first or solution_limit == 1)
-        is_relaxed = flag("lns", options.lns) or (is_portfolio and aim is not None)
-        settings = options.pace, self._relaxed() if is_relaxed else None, flag("free", options.free), seed
-        portfolio = (options.stretch_scale, bool(self._rules)) if is_portfolio else None
+        has_portfolio = is_portfolio(options) and (aim is not None or is_first or solution_limit == 1)
+        is_relaxed = flag("lns", options.lns) or (has_portfolio and aim is not None)
+        settings = restart_settings(options), self._relaxed() if is_relaxed else None, flag("free", options.free), seed
+        portfolio = (restart_stretch(options), bool(self._rules)) if has_portfolio else None
         with memory_in_words(threads):
             return run.answer(
                 lambda: self._start(threads, device, settings, run, portfolio),

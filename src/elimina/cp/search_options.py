@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
-from elimina.arguments import choice, flag, real, shown
 from elimina.cp.expressions import Operand
-from elimina.display import with_types_as_written
-from elimina.errors import InputError
 from elimina.result import Bounds
 
 MAX_THREADS = 1024
@@ -46,8 +44,8 @@ ValueOrdering = Literal[
 VALUE_ORDERINGS: tuple[ValueOrdering, ...] = get_args(ValueOrdering)
 
 
-@with_types_as_written
-class SearchOptions(NamedTuple):
+@dataclass(frozen=True)
+class SearchOptions:
     """Settings of a search for experts: options of ``Model.solve`` besides its arguments.
 
     By default the search is a portfolio: a short phase by the model's orderings; then restarts, large neighbourhoods
@@ -101,31 +99,6 @@ class SearchOptions(NamedTuple):
     log: Callable[[str], object] | None = None
     assumptions: Sequence[Operand] = ()
     progress: Callable[[dict[str, Any]], object] | None = None
-
-    @property
-    def pace(self) -> tuple[str, float, float] | None:
-        """The restarts in the core's form: kind, scale and growth; None if no kind is set, or ``none``."""
-        if self.restarts is None or choice("restarts", self.restarts, RESTARTS) == "none":
-            return None
-        growth = _number_from_one("restart_growth", self.restart_growth)
-        return self.restarts, _number_from_one("restart_scale", self.restart_scale), growth
-
-    @property
-    def stretch_scale(self) -> float:
-        """Factor on the numbers of failures between the restarts of a portfolio."""
-        return _number_from_one("restart_scale", self.restart_scale) / DEFAULT_OPTIONS.restart_scale
-
-    @property
-    def is_portfolio(self) -> bool:
-        """True if no option forces a kind of search."""
-        return self.restarts is None and not flag("free", self.free) and not flag("lns", self.lns)
-
-
-def _number_from_one(name: str, argument: Any) -> float:
-    value = real(name, argument, "a number that is at least 1")
-    if not value >= 1:
-        raise InputError(f"{name} is {shown(argument)}; it must be at least 1")
-    return value
 
 
 DEFAULT_OPTIONS = SearchOptions()

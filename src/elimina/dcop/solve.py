@@ -8,7 +8,8 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Literal, NamedTuple, get_args
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
 from elimina import arguments
 from elimina._core import PlannedTree
@@ -19,15 +20,14 @@ from elimina.dcop.engine import Engine, GpuPool
 from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, names_in_errors, views
 from elimina.dcop.simulator import Figures, Network, Simulation
 from elimina.dcop.together import exact_answer, solve_together
-from elimina.display import with_types_as_written
 from elimina.errors import DeviceError, InputError, TimeLimitError
 from elimina.methods.first_bounds import first_bounds
 from elimina.model.model import Model
 from elimina.model.table import Ends
 from elimina.option_names import option
 from elimina.planning.devices import device_name
+from elimina.planning.option_table import MAX_THREADS
 from elimina.planning.option_values import MAX_IBOUND
-from elimina.planning.options import MAX_THREADS
 from elimina.problem.merging import BEST
 from elimina.problem.preparation import prepare
 from elimina.problem.rewriting import is_rewritten, with_needed_values
@@ -113,8 +113,8 @@ _BYTES_OF_A_CELL = 32
 """Bytes of an agent's memory for each cell of an MB-DPOP message: it holds several tables, some larger."""
 
 
-@with_types_as_written
-class AgentOptions(NamedTuple):
+@dataclass(frozen=True)
+class AgentOptions:
     """Settings of agents for experts: options of ``elimina.dcop.solve`` besides its arguments.
 
     Attributes:
@@ -156,7 +156,7 @@ DEFAULT = AgentOptions()
 # Agents and their messages make no reference cycles, so the garbage collector would find nothing.
 @without_collection()
 @memory_errors_in_words("while its agents solved the problem")
-@arguments.with_checked_keywords(AgentOptions._fields, "elimina.dcop.AgentOptions")
+@arguments.with_checked_keywords(AgentOptions, "elimina.dcop.AgentOptions")
 def solve(
     problem: Problem,
     algorithm: Algorithm = "dpop",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from elimina import arguments
@@ -16,6 +17,8 @@ from elimina.methods.first_bounds import bounds_before_preparation
 from elimina.methods.search_state import SearchLimits
 from elimina.model.model import Model
 from elimina.model.states import Evidence
+from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.option_checks import check_options
 from elimina.planning.options import DEFAULT, Options
 from elimina.problem.evidence import known_total, observe
 from elimina.problem.preparation import Problem, prepare
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["ClusterBatch", "connected", "local", "solve_agents", "solve_optimum", "solve_slices"]
 
 
-@arguments.with_checked_keywords(Options._fields, "elimina.Options")
+@arguments.with_checked_keywords(Options, "elimina.Options")
 def solve_optimum(
     model: Model,
     *,
@@ -73,7 +76,7 @@ def solve_optimum(
     """
     time_limit = arguments.seconds("time_limit", time_limit)
     planning = options_for(options, "search on a cluster")
-    asked = options.checked("mpe", is_run=True)
+    asked = check_options(options, "mpe", is_run=True)
     if not (asked.solving.is_open or asked.solving.searches):
         raise InputError(
             f"a cluster finds optima by the methods auto and search, and runs slices; not by {asked.method!r}"
@@ -97,7 +100,7 @@ class _Optimum:
         model: Model,
         client: Client,
         evidence: Evidence | None,
-        options: Options,
+        options: CheckedOptions,
         limits: SearchLimits,
         run: Call,
     ) -> None:
@@ -105,7 +108,7 @@ class _Optimum:
         self.limits, self.run = limits, run
         self.begun: ClusterSearch | None = None
 
-    def portfolio(self, options: Options) -> Portfolio:
+    def portfolio(self, options: CheckedOptions) -> Portfolio:
         """Search first if slices take long; then run slices, if they fit, or else continue the search."""
         if options.looks_for_optimum:
             observed = observe(self.model, "mpe", self.evidence or {})
@@ -135,13 +138,13 @@ class _Optimum:
                 if self.begun is None:
                     options = self.options
                     if options.room is None and not options.may_use_gpu:
-                        options = options._replace(memory=least_memory(tasks.workers.values()))
+                        options = replace(options, memory=least_memory(tasks.workers.values()))
                     self.begun = ClusterSearch(problem, options, self.limits, budget.report)
                 return self.begun.run(tasks, budget.seconds)
 
         return Strategy(self.run, "search", work, seconds=seconds)
 
-    def slices(self, job: Job, asked: Options) -> Strategy:
+    def slices(self, job: Job, asked: CheckedOptions) -> Strategy:
         """Return the run of a plan."""
 
         def work(budget: Budget) -> Result:

@@ -22,7 +22,7 @@ from elimina import arguments
 from elimina.errors import ClusterError, DeviceError, EliminaError, InputError, InternalError
 from elimina.option_names import by_interface, option, use_flags, uses_flags
 from elimina.planning.devices import DEVICES, gpu_numbers
-from elimina.planning.options import MAX_THREADS
+from elimina.planning.option_table import MAX_THREADS
 from elimina.system import require
 from elimina.version import __version__
 

@@ -14,6 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,7 +34,7 @@ from elimina.methods.and_or_search import (
 from elimina.methods.cost_shifting import MAX_SHIFT_SECONDS, ShiftedProblem, shift_tables
 from elimina.methods.search_state import FIRST_ROUND_SECONDS, Listener, SearchLimits, SearchState
 from elimina.methods.soft_consistency import CoreUnits, SoftConsistency
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.ordering import elimination_order
 from elimina.problem.preparation import Problem
 from elimina.result import Result
@@ -151,7 +152,7 @@ class _Job(NamedTuple):
     original: ShiftedProblem
     shift_seconds: float
     order: tuple[int, ...]
-    options: Options
+    options: CheckedOptions
     memory: int
     score: int | float | None
     is_found: bool
@@ -199,7 +200,9 @@ class ClusterSearch(SearchState):
         UnsupportedError: Integer costs are too large.
     """
 
-    def __init__(self, problem: Problem, options: Options, limits: SearchLimits, listener: Listener | None) -> None:
+    def __init__(
+        self, problem: Problem, options: CheckedOptions, limits: SearchLimits, listener: Listener | None
+    ) -> None:
         check_costs(problem)
         super().__init__(problem, limits, listener)
         self.options = options
@@ -376,10 +379,10 @@ _PLANNED = ("induced_width", "largest_table", "total_cells", "dtype", "device", 
 """Figures of a round's plan."""
 
 
-def _job(problem: Problem, options: Options, seconds: float) -> _Job:
+def _job(problem: Problem, options: CheckedOptions, seconds: float) -> _Job:
     """Shift costs, and find an elimination order: workers shift further costs to its last variables."""
     original = shift_tables(problem, options, seconds)
-    order = elimination_order(original.moved, options._replace(order="min-fill", order_seconds=0.0))
+    order = elimination_order(original.moved, replace(options, order="min-fill", order_seconds=0.0))
     shift_seconds = seconds if options.shifts_tables else 0.0
     return _Job("", original, shift_seconds, order, options, host_memory(options), None, False)
 

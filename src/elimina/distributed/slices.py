@@ -9,6 +9,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -26,8 +27,11 @@ from elimina.methods.optimum import initial_state
 from elimina.model.model import Model
 from elimina.model.states import Evidence
 from elimina.option_names import by_interface
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import DEALT_SECONDS
-from elimina.planning.options import DEFAULT, Engine, Options
+from elimina.planning.option_checks import check_options, options_of, plan_options
+from elimina.planning.option_table import Engine
+from elimina.planning.options import DEFAULT, Options, Tables
 from elimina.planning.plan import Plan
 from elimina.planning.planner import Elimination
 from elimina.planning.slicing import make_finer_plan
@@ -83,7 +87,7 @@ class Job(NamedTuple):
     seconds: dict[str, float]
 
 
-@arguments.with_checked_keywords(Options._fields, "elimina.Options")
+@arguments.with_checked_keywords(Options, "elimina.Options")
 def solve_slices(
     model: Model,
     task: TaskName = "mpe",
@@ -127,7 +131,7 @@ def solve_slices(
             f"a cluster does not run the task {task}: it runs slices of the tasks {tasks}, and cases ({cases})"
         )
     planning = options_for(options, "elimination on a cluster")
-    asked, options = options.checked(task, is_run=True), planning
+    asked = check_options(options, task, is_run=True)
     if not asked.solving.may_eliminate:
         raise InputError(f"slices run by the methods auto and eliminate, not by {asked.method!r}: use one of these")
     run = Call(task, time_limit)
@@ -136,8 +140,8 @@ def solve_slices(
     run.fallback = lambda _: bounds_before_preparation(model, task, observations)
 
     def slices(_: Budget) -> Result:
-        with tasks_on(client, options.device) as tasks:
-            job = plan_on(tasks, model, task, observations, options)
+        with tasks_on(client, planning.device) as tasks:
+            job = plan_on(tasks, model, task, observations, planning)
             run.fallback = lambda seconds: first_bounds(job.problem, seconds)
             return run_slices(tasks, job, run, asked)
 
@@ -145,7 +149,7 @@ def solve_slices(
 
 
 def plan_on(
-    tasks: Tasks, model: Model, task: Task, evidence: Evidence | None, options: Options, is_whole: bool = False
+    tasks: Tasks, model: Model, task: Task, evidence: Evidence | None, options: CheckedOptions, is_whole: bool = False
 ) -> Job:
     """Plan on a worker.
 
@@ -158,7 +162,7 @@ def plan_on(
         is_whole: True to plan without slices, even if the plan then does not fit.
     """
     if options.room is None and not options.may_use_gpu:
-        options = options._replace(memory=least_memory(tasks.workers.values()))
+        options = replace(options, memory=least_memory(tasks.workers.values()))
     job: Job = tasks.wait_for(tasks.keep(_plan, model, task, evidence, options, tasks.lanes, WORTH_SECONDS, is_whole))
     return job
 
@@ -167,7 +171,7 @@ def run_slices(
     tasks: Tasks,
     job: Job,
     run: Call,
-    asked: Options,
+    asked: CheckedOptions,
     tried: Result | None = None,
 ) -> Result:
     """Run a plan's slices as tasks.
@@ -196,16 +200,16 @@ def run_slices(
     return answer.replace(stats={**shares.stats, "seconds": seconds, **tasks.statistics})
 
 
-def options_for(options: Options, engine: Engine) -> Options:
+def options_for(options: Options, engine: Engine) -> CheckedOptions:
     """Return options for workers: one device; by default, dense tables and one thread per task.
 
     Raises:
         InputError: The algorithm does not take one of the options.
     """
-    options = options.only_for(engine).planning.checked()
-    device = "cpu" if options.chooses_device else options.device
-    options = options if options.tables == "sparse" else options._replace(tables="dense")
-    return options._replace(device=device, threads=options.threads or 1)
+    checked = plan_options(check_options(options_of(options), engine=engine))
+    device = "cpu" if checked.chooses_device else checked.device
+    tables: Tables = "sparse" if checked.tables == "sparse" else "dense"
+    return replace(checked, device=device, tables=tables, threads=checked.threads or 1)
 
 
 def least_memory(workers: Iterable[Worker]) -> int | None:
@@ -218,19 +222,19 @@ def _plan(
     model: Model,
     task: Task,
     evidence: Evidence | None,
-    options: Options,
+    options: CheckedOptions,
     lanes: int,
     worth: float,
     is_whole: bool,
 ) -> Job:
     """Plan on a worker; cut a long run into as many slices as tasks run at a time, if that is faster."""
-    first = options._replace(slices="never") if is_whole else options
+    first = replace(options, slices="never") if is_whole else options
     planned = plan_call(model, task, evidence, None, first).planned
     plan = _finer(planned, options, lanes) if planned.plan.seconds > worth else planned.plan
     return Job(planned.problem, plan, options.threads or 1, planned.seconds)
 
 
-def _finer(planned: PlannedProblem, options: Options, lanes: int) -> Plan:
+def _finer(planned: PlannedProblem, options: CheckedOptions, lanes: int) -> Plan:
     plan = planned.plan
     number = plan.form.slices
     can = plan.fits and plan.sparse is None and plan.form.is_resident and options.slices != "never"
@@ -419,7 +423,7 @@ class _BatchJob(NamedTuple):
     model: Model
     columns: tuple[int, ...]
     asked: tuple[int, ...] | None
-    options: Options
+    options: CheckedOptions
     cases: int
 
 
@@ -454,16 +458,16 @@ class ClusterBatch:
         options: Options,
         count: int,
     ) -> None:
-        options = options.checked()
-        device = "cpu" if options.chooses_device else options.device
+        checked = check_options(options)
+        device = "cpu" if checked.chooses_device else checked.device
         workers = workers_for(client, device)
-        options = options._replace(device=device, threads=options.threads or 1)
-        if options.room is None and not options.may_use_gpu:
-            options = options._replace(memory=least_memory(workers))
+        checked = replace(checked, device=device, threads=checked.threads or 1)
+        if checked.room is None and not checked.may_use_gpu:
+            checked = replace(checked, memory=least_memory(workers))
         self._client, self._device = client, device
         self._lanes = sum(worker.lanes(device) for worker in workers)
         kept = None if asked is None else tuple(asked)
-        self._job = _BatchJob(uuid.uuid4().hex, model, tuple(columns), kept, options, -(-count // self._lanes))
+        self._job = _BatchJob(uuid.uuid4().hex, model, tuple(columns), kept, checked, -(-count // self._lanes))
 
     def run(self, values: Codes, progress: Callable[[float], None] | None = None) -> Posteriors:
         """Answer cases: see ``Batch.run``.

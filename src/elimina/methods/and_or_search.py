@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from operator import itemgetter
 
 from elimina import system
@@ -24,8 +25,8 @@ from elimina.methods.search_state import Listener, SearchLimits, SearchState
 from elimina.methods.soft_consistency import SoftConsistency
 from elimina.number_texts import bytes_text
 from elimina.option_names import option
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.number_type import cost_bound
-from elimina.planning.options import Options
 from elimina.planning.order import MAX_SEED
 from elimina.planning.ordering import consistency_order, elimination_order
 from elimina.problem.preparation import Problem
@@ -117,7 +118,7 @@ def check_costs(problem: Problem) -> None:
 
 def searched_optimum(
     problem: Problem,
-    options: Options,
+    options: CheckedOptions,
     limits: SearchLimits,
     tried: Result | None = None,
     listener: Listener | None = None,
@@ -161,7 +162,7 @@ class _AlternatingSearch(SearchState):
     def __init__(
         self,
         problem: Problem,
-        options: Options,
+        options: CheckedOptions,
         limits: SearchLimits,
         listener: Listener | None,
         paused: PausedSearch | None = None,
@@ -274,13 +275,13 @@ class _AlternatingSearch(SearchState):
         """
         tries = CANDIDATE_ORDERS if order_so_far else 1
         threads = min(tries, self.options.host_threads)
-        order_options = self.options._replace(
-            threads=self.options.host_threads // threads, order_seconds=seconds / tries
+        order_options = replace(
+            self.options, threads=self.options.host_threads // threads, order_seconds=seconds / tries
         )
 
         def orders(_: int, seeds: Iterator[int]) -> Iterator[tuple[int, ...]]:
             for seed in seeds:
-                yield elimination_order(problem, order_options._replace(seed=seed))
+                yield elimination_order(problem, replace(order_options, seed=seed))
 
         with self.phase("order"):
             seeds = [(order_options.seed + number) % MAX_SEED for number in range(tries)]
@@ -294,7 +295,7 @@ class _AlternatingSearch(SearchState):
                 return candidates[0]
             # Several threads would compete for a GPU's memory.
             threads = 1 if self.options.needs_gpu else threads
-            single_threaded, memory = self.options._replace(threads=1), self.remaining_shares().messages // threads
+            single_threaded, memory = replace(self.options, threads=1), self.remaining_shares().messages // threads
 
             def costs(_: int, orders_of_thread: Iterator[tuple[int, ...]]) -> Iterator[float]:
                 for order in orders_of_thread:
@@ -303,7 +304,7 @@ class _AlternatingSearch(SearchState):
             bounds = spread(range(threads), candidates, costs)
             return max(zip(bounds, candidates, strict=True), key=itemgetter(0))[1]
 
-    def first_cost(self, problem: Problem, order: tuple[int, ...], options: Options, memory: int) -> float:
+    def first_cost(self, problem: Problem, order: tuple[int, ...], options: CheckedOptions, memory: int) -> float:
         """Return the bound by an order's mini-buckets, as in the first round; minus infinity if they do not fit."""
         planned = plan_within(problem, order, options, memory, self.limits.messages)
         if not planned.plan.fits:

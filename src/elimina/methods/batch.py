@@ -12,6 +12,7 @@ import itertools
 import math
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -25,6 +26,7 @@ from elimina.backends.protocols import Backend
 from elimina.backends.registry import find_cuda, with_other_gpus
 from elimina.io.cases import Codes
 from elimina.model.model import Model
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import (
     CASE_COLUMN_SECONDS,
     CASE_COMBINATIONS,
@@ -36,7 +38,6 @@ from elimina.planning.machine import (
     OWN_STEP_SECONDS,
     cuda_machine,
 )
-from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.planning.plan import Plan
 from elimina.planning.program import case_planner, pack
@@ -272,7 +273,7 @@ class Batch:
         model: Model,
         columns: Sequence[int],
         asked: Sequence[int] | None,
-        options: Options,
+        options: CheckedOptions,
         count: int,
         families: Sequence[tuple[int, ...]] = (),
         *,
@@ -285,8 +286,7 @@ class Batch:
         self._query = None if asked is None else self._asked
         # Variables of one state are in no table, so joint marginals are computed without them.
         self._families = [tuple(v for v in family if model.variables[v].size > 1) for family in families]
-        options = options.checked()
-        self._options = options._replace(threads=1)
+        self._options = replace(options, threads=1)
         # The posteriors of all variables are one array: each variable has a slice of its rows.
         ends = itertools.accumulate(model.variables[v].size for v in self._asked)
         self._state_slices = {

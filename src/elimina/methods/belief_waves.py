@@ -23,7 +23,7 @@ from elimina.backends.registry import find_cuda
 from elimina.errors import DeviceError
 from elimina.methods.factor_lists import FactorList, table_bytes
 from elimina.methods.sum_estimate import Limits, SumEstimate
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem
 from elimina.running.host import backend_of
 
@@ -98,7 +98,7 @@ def arrays_of(factors: FactorList, sizes: NDArray[np.int64]) -> _Arrays:
     return _Arrays(biases, classes)
 
 
-def belief_waves(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
+def belief_waves(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterator[SumEstimate]:
     """Yield estimates of belief propagation; none if tables are too large, or no GPU may be used or would pay.
 
     Args:

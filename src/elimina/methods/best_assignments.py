@@ -12,6 +12,7 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +23,8 @@ from elimina.methods.mini_buckets import Heuristic, heuristic_of, mini_bucket_st
 from elimina.model.model import Model
 from elimina.model.states import Evidence
 from elimina.number_texts import bytes_text
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.number_type import cost_bound
-from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.problem.evidence import with_evidence
 from elimina.problem.preparation import Problem, prepare
@@ -110,7 +111,7 @@ class BestAssignments:
     """
 
     def __init__(
-        self, problem: Problem, options: Options, distance: int = 1, is_over: Callable[[], bool] = lambda: False
+        self, problem: Problem, options: CheckedOptions, distance: int = 1, is_over: Callable[[], bool] = lambda: False
     ) -> None:
         if problem.model.is_integer and (bound := cost_bound(problem)) > MAX_COST_SUM:
             raise UnsupportedError(
@@ -245,7 +246,7 @@ class BestAssignments:
             )
 
 
-def _messages(problem: Problem, options: Options) -> tuple[Heuristic, dict[str, Any]]:
+def _messages(problem: Problem, options: CheckedOptions) -> tuple[Heuristic, dict[str, Any]]:
     """Run an elimination, by mini-buckets if exact messages do not fit; return its heuristic and its statistics."""
     order = elimination_order(problem, options)
     backend = backend_of(options)
@@ -253,7 +254,7 @@ def _messages(problem: Problem, options: Options) -> tuple[Heuristic, dict[str, 
     plan = plan_on(backend, problem, order, options)
     if not plan.fits:
         message_bytes = MESSAGE_MEMORY_SHARE * host_memory(options)
-        planned = plan_within(problem, order, options._replace(ibound="auto"), message_bytes, MESSAGE_SECONDS)
+        planned = plan_within(problem, order, replace(options, ibound="auto"), message_bytes, MESSAGE_SECONDS)
         plan, backend = planned.plan, planned.backend
     execution, clock = Execution(problem, plan, backend), dict[str, float]()
     heuristic = heuristic_of(execution, clock)
@@ -285,7 +286,7 @@ def _levels(heuristic: Heuristic, idle_sizes: Sequence[int]) -> list[_Level]:
 
 
 def ranked_assignments(
-    model: Model, evidence: Evidence, options: Options, within: float, distance: int
+    model: Model, evidence: Evidence, options: CheckedOptions, within: float, distance: int
 ) -> Iterator[RankedAssignment]:
     """Yield the assignments of a model, the best first.
 

@@ -21,7 +21,7 @@ from elimina._core import BlockGibbs, Stopped
 from elimina.errors import MemoryLimitError
 from elimina.methods.factor_lists import FactorList, table_bytes
 from elimina.methods.sum_estimate import Limits, SampleFolds, SumEstimate
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem
 
 METHOD = "block Gibbs sampling"
@@ -299,7 +299,7 @@ class _Answer(NamedTuple):
         return SumEstimate(METHOD, log_z, log_z_error, self.shares, errors, folds)
 
 
-def block_gibbs(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
+def block_gibbs(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterator[SumEstimate]:
     """Yield the marginals of ever longer chains; none if memory is short, or if there are forbidden tuples.
 
     Args:

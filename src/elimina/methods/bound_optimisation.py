@@ -10,6 +10,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from elimina.methods.factor_logarithms import FactorLogarithms
 from elimina.methods.local_search import AssignmentSearch
 from elimina.methods.mini_bucket_tree import MiniBucketTree, largest_tree
 from elimina.option_names import option
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.ordering import elimination_order
 from elimina.planning.tree import Bound
 from elimina.problem.preparation import Problem, prepare
@@ -144,7 +145,7 @@ class _SideRun:
 
 
 def improve_bounds(
-    problem: Problem, options: Options, memory_bytes: int, deadline: float, clock: Clock = time.monotonic
+    problem: Problem, options: CheckedOptions, memory_bytes: int, deadline: float, clock: Clock = time.monotonic
 ) -> Iterator[SumBounds]:
     """Yield better and better bounds on a sum.
 
@@ -164,7 +165,9 @@ def improve_bounds(
 class BoundOptimisation:
     """State of the optimisation of a problem's bounds."""
 
-    def __init__(self, problem: Problem, options: Options, memory_bytes: int, deadline: float, clock: Clock) -> None:
+    def __init__(
+        self, problem: Problem, options: CheckedOptions, memory_bytes: int, deadline: float, clock: Clock
+    ) -> None:
         self._problem, self._options, self._memory_bytes = problem, options, memory_bytes
         self._deadline, self._clock = deadline, clock
         self._other_seconds = 0.0
@@ -267,7 +270,7 @@ class BoundOptimisation:
         seen = set()
         for number in range(MAX_ORDERS):
             seed = self._options.seed ^ number
-            options = self._options._replace(order="min-fill", order_seconds=_ORDER_SECONDS, seed=seed)
+            options = replace(self._options, order="min-fill", order_seconds=_ORDER_SECONDS, seed=seed)
             order = elimination_order(self._problem, options)
             if order not in seen:
                 seen.add(order)

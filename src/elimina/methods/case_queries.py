@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -98,7 +99,7 @@ class CaseQueries(CompiledTree):
                 self._batch.close()
             options = self._options
             if asked is None and self.is_exact and not families:
-                options = options._replace(order=self.plan.order)
+                options = replace(options, order=self.plan.order)
             self._batch = None
             batch = batch_of(model, columns, asked, options, len(values), families)
             self._make_room(batch.peak_bytes)

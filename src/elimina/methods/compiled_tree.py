@@ -25,7 +25,8 @@ from elimina.model.states import State
 from elimina.number_texts import bytes_text, counted, seconds_text
 from elimina.option_names import option
 from elimina.planning.machine import KEPT_TREE_RUNS
-from elimina.planning.options import DEFAULT, Options, options_of
+from elimina.planning.option_checks import check_options, options_of
+from elimina.planning.options import DEFAULT, Options
 from elimina.planning.plan import Plan
 from elimina.planning.tree_statistics import Statistics, tree_statistics
 from elimina.problem.observations import changes_of, evidence_of, impossible_text
@@ -87,7 +88,7 @@ class CompiledTree(Displayed):
     """
 
     @memory_errors_of_trees
-    @arguments.with_checked_keywords(Options._fields, "elimina.Options")
+    @arguments.with_checked_keywords(Options, "elimina.Options")
     def __init__(
         self,
         model: ModelLike,
@@ -100,7 +101,7 @@ class CompiledTree(Displayed):
         self.model = as_model(model)
         self.lock = threading.RLock()
         self.error = 0.0
-        self._options = options_of(options, device, memory).only_for("a junction tree").checked()
+        self._options = check_options(options_of(options, device, memory), engine="a junction tree")
         self._observations: Observations = {}
         self._propagators: dict[str, Propagator] = {}
         # Semiring -> the evidence that its propagator has.

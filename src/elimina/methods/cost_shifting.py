@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -20,9 +21,9 @@ from elimina.backends.device_group import devices_of
 from elimina.methods.join_graph import JoinGraph
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import GPU_CLUSTER_SECONDS
 from elimina.planning.number_type import cost_bound
-from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.problem.preparation import Problem, allowed_ranges, prepare
 from elimina.running.content_partition import partition_by_content
@@ -113,7 +114,7 @@ class ShiftedProblem(NamedTuple):
         return total if self.shifted is None else self.shifted.shifted(total)
 
 
-def shift_tables(problem: Problem, options: Options, seconds: float) -> ShiftedProblem:
+def shift_tables(problem: Problem, options: CheckedOptions, seconds: float) -> ShiftedProblem:
     """Shift costs between tables if that is requested and possible.
 
     Args:
@@ -124,7 +125,7 @@ def shift_tables(problem: Problem, options: Options, seconds: float) -> ShiftedP
     return ShiftedProblem(problem, shift(problem, seconds, host_memory(options)) if options.shifts_tables else None)
 
 
-def shift_all(problem: Problem, options: Options, seconds: float) -> tuple[ShiftedProblem, Options]:
+def shift_all(problem: Problem, options: CheckedOptions, seconds: float) -> tuple[ShiftedProblem, CheckedOptions]:
     """Shift costs between tables and between clusters, as requested and possible.
 
     Args:
@@ -139,10 +140,12 @@ def shift_all(problem: Problem, options: Options, seconds: float) -> tuple[Shift
     if original.shifted is None or not options.shifts_clusters or options.ibound == "auto":
         return original, options
     order = elimination_order(original.moved, options)
-    return shift_clusters(original, options, order, seconds), options._replace(order=order)
+    return shift_clusters(original, options, order, seconds), replace(options, order=order)
 
 
-def shift_clusters(original: ShiftedProblem, options: Options, order: Sequence[int], seconds: float) -> ShiftedProblem:
+def shift_clusters(
+    original: ShiftedProblem, options: CheckedOptions, order: Sequence[int], seconds: float
+) -> ShiftedProblem:
     """Join the tables of each mini-bucket to a cluster, and shift costs between clusters, if time and memory suffice.
 
     Args:

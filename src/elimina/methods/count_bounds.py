@@ -11,7 +11,7 @@ import numpy as np
 from elimina.methods.bound_optimisation import SumBounds, improve_bounds
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Sense, Table, forbidden_value
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result
 from elimina.running.host import host_memory
@@ -41,7 +41,7 @@ def count_result(bounds: SumBounds) -> Result:
     return Result("bounded", "count", None, lower, upper, stats=bounds.tree.statistics)
 
 
-def optima_at_most(problem: Problem, total: float, options: Options, seconds: float) -> int:
+def optima_at_most(problem: Problem, total: float, options: CheckedOptions, seconds: float) -> int:
     """Return an upper bound on the number of assignments that are no worse than a total.
 
     Each such assignment adds at least 1 to the sum over all assignments of exp(rate x (total - cost)), at any rate.

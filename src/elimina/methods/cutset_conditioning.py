@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from elimina._core import CutsetConditioning, Stopped
 from elimina.backends.cpu import CpuBackend
 from elimina.methods.factor_lists import FactorList, table_bytes
 from elimina.methods.sum_estimate import Limits, SumEstimate
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.ordering import elimination_order
 from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.slicing import Slicer
@@ -50,7 +51,7 @@ _SHRINK, _ROUNDS = 0.8, 8
 """If the slices of a cutset do not fit, target for the next cutset as a share of their bytes; number of cutsets."""
 
 
-def cutset_conditioning(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
+def cutset_conditioning(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterator[SumEstimate]:
     """Yield estimates without an answer until all slices are expected to end in time, then the exact marginals.
 
     The iterator ends without the marginals if the factors do not fit, forbid everything or leave the range of doubles,
@@ -80,14 +81,16 @@ def cutset_conditioning(problem: Problem, options: Options, limits: Limits) -> I
         yield SumEstimate(NAME)
 
 
-def _conditioning(problem: Problem, factors: FactorList, options: Options, limits: Limits) -> CutsetConditioning | None:
+def _conditioning(
+    problem: Problem, factors: FactorList, options: CheckedOptions, limits: Limits
+) -> CutsetConditioning | None:
     """Condition on variables that cause little additional work; return None if no small cutset is found in time."""
     summed = problem._replace(task="pr", wanted=())
     sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
     number_of = {v: number for number, v in enumerate(problem.free)}
     seconds = min(max(_MIN_ORDER_SECONDS, _ORDER_SHARE * limits.seconds), _MAX_ORDER_SECONDS)
     is_quick = options.order == "auto"
-    order = elimination_order(summed, options._replace(order_seconds=seconds) if is_quick else options)
+    order = elimination_order(summed, replace(options, order_seconds=seconds) if is_quick else options)
     machine = CpuBackend(options.threads).machine
     whole = make_plan(Elimination(summed, order, machine, limits.memory_bytes, keeps_messages=True))
     slicer, target = Slicer(summed, order, machine, whole), float(limits.memory_bytes)

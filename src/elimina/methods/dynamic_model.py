@@ -34,7 +34,9 @@ from elimina.model.named_table import NamedTables
 from elimina.model.states import State
 from elimina.model.variable import state_array
 from elimina.number_texts import bytes_text, count_text, counted
-from elimina.planning.options import DEFAULT, Options, options_of
+from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.option_checks import check_options, options_of
+from elimina.planning.options import DEFAULT, Options
 from elimina.running.host import host_memory
 from elimina.running.propagated_tables import Posteriors
 from elimina.system import memory_errors_in_words
@@ -89,7 +91,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         super().__init__(initial, transition, name)
         self._lock = threading.RLock()
         self._chain: HiddenChain | None = None
-        self._trees: tuple[Options, SliceTrees] | None = None
+        self._trees: tuple[CheckedOptions, SliceTrees] | None = None
 
     def __reduce__(self) -> tuple[type[DynamicModel], tuple[Model, Model, str]]:
         return type(self), (self.initial, self.transition, self.name)
@@ -186,7 +188,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         return cls(*slices_from_pyagrum(network, check=check), str(network.propertyWithDefault("name", "")))
 
     @_IN_WORDS
-    @arguments.with_checked_keywords(Options._fields, "elimina.Options")
+    @arguments.with_checked_keywords(Options, "elimina.Options")
     def filter(
         self,
         observations: Any,
@@ -226,11 +228,11 @@ class DynamicModel(DynamicNetwork, Displayed):
             TypeError: An argument has the wrong type.
         """
         sequences = self.sequences_of(observations, lengths, ignore_extra=ignore_extra)
-        chosen = options_of(options, device, memory)
-        return self._collect(sequences, variables, chosen, is_smoothed=False)
+        checked = _checked(options_of(options, device, memory))
+        return self._collect(sequences, variables, checked, is_smoothed=False)
 
     @_IN_WORDS
-    @arguments.with_checked_keywords(Options._fields, "elimina.Options")
+    @arguments.with_checked_keywords(Options, "elimina.Options")
     def smooth(
         self,
         observations: Any,
@@ -266,11 +268,11 @@ class DynamicModel(DynamicNetwork, Displayed):
             TypeError: See ``filter``.
         """
         sequences = self.sequences_of(observations, lengths, ignore_extra=ignore_extra)
-        chosen = options_of(options, device, memory)
-        return self._collect(sequences, variables, chosen, is_smoothed=True)
+        checked = _checked(options_of(options, device, memory))
+        return self._collect(sequences, variables, checked, is_smoothed=True)
 
     @_IN_WORDS
-    @arguments.with_checked_keywords(Options._fields, "elimina.Options")
+    @arguments.with_checked_keywords(Options, "elimina.Options")
     def log_likelihood(
         self,
         observations: Any,
@@ -309,7 +311,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         return float(sums[0]) if sequences.is_single else sums
 
     @_IN_WORDS
-    @arguments.with_checked_keywords(Options._fields, "elimina.Options")
+    @arguments.with_checked_keywords(Options, "elimina.Options")
     def predict(
         self,
         observations: Any,
@@ -345,19 +347,19 @@ class DynamicModel(DynamicNetwork, Displayed):
         """
         steps = arguments.integer("steps", steps, 0, sys.maxsize)
         sequences = self.sequences_of(observations, lengths, ignore_extra=ignore_extra)
-        chosen = options_of(options, device, memory)
+        checked = _checked(options_of(options, device, memory))
         asked = range(len(self.variables)) if variables is None else self._indices(variables)
-        self._check_posteriors(len(sequences.codes) + steps * (len(sequences.starts) - 1), asked, chosen)
+        self._check_posteriors(len(sequences.codes) + steps * (len(sequences.starts) - 1), asked, checked)
         extended = sequences.extended(steps)
         names = names_of(self.initial, asked)
-        answer = self._collect(extended, names, chosen, is_smoothed=False, culprits=sequences)
+        answer = self._collect(extended, names, checked, is_smoothed=False, culprits=sequences)
         rows = np.flatnonzero(extended.is_added(steps))
         variables_asked = tuple(self.variables[v] for v in asked)
         marginals = {name: answer.marginals[name][rows] for name in names}
         return Posteriors(marginals, answer.log10_evidence[rows], variables_asked)
 
     @_IN_WORDS
-    @arguments.with_checked_keywords(Options._fields, "elimina.Options")
+    @arguments.with_checked_keywords(Options, "elimina.Options")
     def viterbi(
         self,
         observations: Any,
@@ -460,7 +462,7 @@ class DynamicModel(DynamicNetwork, Displayed):
     def _indices(self, variables: Sequence[str | int]) -> list[int]:
         return list(dict.fromkeys(variable_indices(self.initial, variables, "variables")))
 
-    def _engine(self, options: Options) -> HiddenChain | SliceTrees:
+    def _engine(self, options: CheckedOptions) -> HiddenChain | SliceTrees:
         """Return the object that passes messages, for checked options; it is cached for the next question."""
         states = math.prod(self.variables[v].size for v in self.interface)
         if states <= MAX_STATES and not options.needs_gpu and is_hidden_chain(self):
@@ -476,7 +478,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         self,
         sequences: Sequences,
         variables: Sequence[str | int] | None,
-        options: Options,
+        options: CheckedOptions,
         *,
         is_smoothed: bool,
         culprits: Sequences | None = None,
@@ -494,12 +496,12 @@ class DynamicModel(DynamicNetwork, Displayed):
             asked = [v for v in range(len(self.variables)) if v not in sequences.columns]
         else:
             asked = self._indices(variables)
-        checked, count = _checked(options), len(sequences.codes)
-        needed = self._check_posteriors(count, asked, checked)
+        count = len(sequences.codes)
+        needed = self._check_posteriors(count, asked, options)
         totals = np.zeros(count)
         marginals = {v: np.empty((count, self.variables[v].size)) for v in asked}
         with self._lock:
-            engine, limits = self._engine(checked), _limits(checked, needed)
+            engine, limits = self._engine(options), _limits(options, needed)
             for answer in (engine.smoothed if is_smoothed else engine.filtered)(sequences, limits, marginals):
                 totals[answer.rows] = answer.log_totals
                 for v, table in answer.marginals.items():
@@ -507,14 +509,14 @@ class DynamicModel(DynamicNetwork, Displayed):
         totals += self._scales.log_scales(sequences)
         sums = _sums(totals, sequences)
         if sequences.is_single and np.isneginf(sums).any():
-            raise self._impossible(culprits or sequences, 0, checked)
+            raise self._impossible(culprits or sequences, 0, options)
         named = {self.variables[v].name: table for v, table in marginals.items()}
         variables_asked = tuple(self.variables[v] for v in asked)
         posteriors = Posteriors(named, totals / math.log(10), variables_asked, sequences.labels)
         posteriors.mark_impossible(np.repeat(np.isneginf(sums), np.diff(sequences.starts)))
         return posteriors
 
-    def _check_posteriors(self, count: int, asked: Sequence[int], options: Options) -> int:
+    def _check_posteriors(self, count: int, asked: Sequence[int], options: CheckedOptions) -> int:
         """Return the bytes that the posteriors of some variables in a number of slices take.
 
         Raises:
@@ -529,7 +531,7 @@ class DynamicModel(DynamicNetwork, Displayed):
             )
         return needed
 
-    def _impossible(self, sequences: Sequences, number: int, options: Options) -> ImpossibleEvidenceError:
+    def _impossible(self, sequences: Sequences, number: int, options: CheckedOptions) -> ImpossibleEvidenceError:
         """Return the error about a sequence of probability 0; it names the first impossible slice."""
         sequence = sequences.sequence(number)
         row = 0
@@ -597,7 +599,7 @@ class OnlineFilter(Displayed):
         [0.196 0.804]
     """
 
-    @arguments.with_checked_keywords(Options._fields, "elimina.Options")
+    @arguments.with_checked_keywords(Options, "elimina.Options")
     def __init__(
         self,
         model: DynamicModel,
@@ -667,11 +669,11 @@ class OnlineFilter(Displayed):
         return [("slices", f"{self.count:,}"), ("log likelihood", f"{self.log_likelihood:.6g}")]
 
 
-def _checked(options: Options) -> Options:
-    return options.only_for("a junction tree").checked()
+def _checked(options: Options) -> CheckedOptions:
+    return check_options(options, engine="a junction tree")
 
 
-def _limits(options: Options, used_bytes: int = 0) -> RunLimits:
+def _limits(options: CheckedOptions, used_bytes: int = 0) -> RunLimits:
     """Return the limits of a run while some bytes are held."""
     return RunLimits(max(1, host_memory(options) - used_bytes), options.host_threads)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from elimina.io.cases import Codes
 from elimina.methods.batch import Batch
 from elimina.methods.posterior_estimation import ESTIMATE_SECONDS, error_of, posteriors_within
 from elimina.model.model import Model
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.ordering import elimination_order
 from elimina.problem.evidence import Observed
 from elimina.problem.preparation import prepare
@@ -47,13 +48,15 @@ class EstimatedBatch:
     is_exact = False
     """False: posteriors have estimated errors."""
 
-    def __init__(self, model: Model, columns: Sequence[int], asked: Sequence[int] | None, options: Options) -> None:
+    def __init__(
+        self, model: Model, columns: Sequence[int], asked: Sequence[int] | None, options: CheckedOptions
+    ) -> None:
         self.model, self.columns = model, tuple(columns)
         self._asked = tuple(range(len(model.variables)) if asked is None else asked)
         self._query = None if asked is None else self._asked
         self.threads = CpuBackend(options.threads).threads
         self.peak_bytes = host_memory(options)
-        self._options = options._replace(threads=1, memory=max(1, self.peak_bytes // self.threads))
+        self._options = replace(options, threads=1, memory=max(1, self.peak_bytes // self.threads))
         self._orders: dict[tuple[int, ...], tuple[int, ...]] = {}
 
     def suits(
@@ -104,8 +107,8 @@ class EstimatedBatch:
         if isinstance(options.order, str):
             if pattern not in self._orders:
                 problem = prepare(self.model, "mar", observed)
-                self._orders[pattern] = elimination_order(problem, options._replace(order_seconds=_ORDER_SECONDS))
-            options = options._replace(order=self._orders[pattern])
+                self._orders[pattern] = elimination_order(problem, replace(options, order_seconds=_ORDER_SECONDS))
+            options = replace(options, order=self._orders[pattern])
         return posteriors_within(Observed(self.model, observed), self._asked, options, seconds)
 
     def close(self) -> None:
@@ -116,7 +119,7 @@ def batch_of(
     model: Model,
     columns: Sequence[int],
     asked: Sequence[int] | None,
-    options: Options,
+    options: CheckedOptions,
     count: int,
     families: Sequence[tuple[int, ...]] = (),
 ) -> Batch | EstimatedBatch:

@@ -20,7 +20,7 @@ from elimina.methods.incremental_trees import incremental_trees
 from elimina.methods.join_graph_propagation import propagate
 from elimina.methods.message_sweeps import belief_propagation
 from elimina.methods.sum_estimate import EstimateMethod, Limits, SumEstimate
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem
 
 
@@ -119,7 +119,7 @@ class Estimation:
     def __init__(
         self,
         problem: Problem,
-        options: Options,
+        options: CheckedOptions,
         memory_bytes: int,
         find_order: Callable[[], Sequence[int]] | None = None,
     ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from elimina.errors import ImpossibleEvidenceError, InputError
 from elimina.methods.batch import Batch
 from elimina.methods.small_networks import rewritten_for_sums
 from elimina.model.model import Model
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.evidence import Observed, with_leaves
 from elimina.problem.observations import impossible_text
 from elimina.running.propagated_tables import Posteriors
@@ -35,11 +36,11 @@ class EvidenceCases:
         evidence: Variable index -> index of its state, or likelihoods.
     """
 
-    def __init__(self, model: Model, evidence: Mapping[int, Observation], options: Options) -> None:
+    def __init__(self, model: Model, evidence: Mapping[int, Observation], options: CheckedOptions) -> None:
         self.model, self.evidence = model, evidence
         observed = with_leaves(model, evidence)
         self._model_with_leaves = observed.model
-        self._options = options._replace(order="auto")
+        self._options = replace(options, order="auto")
         self._values: dict[int, dict[int, int]] = {v: {} for v in evidence}
         # The table of a leaf follows the model's tables, and has the leaf as last axis.
         leaves = {table.scope[1]: table.scope[0] for table in observed.model.factors[len(model.factors) :]}

@@ -17,7 +17,7 @@ from elimina.errors import ImpossibleEvidenceError
 from elimina.methods.batch import Batch, Chunk
 from elimina.methods.family_counts import Families, WeightedRows, counts_of, log_likelihood_of
 from elimina.option_names import option
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 
 Floats = NDArray[np.float64]
 
@@ -103,7 +103,9 @@ class RowMaximisation(ExpectationMaximisation):
         DeviceError: The device is missing or cannot be used.
     """
 
-    def __init__(self, families: Families, rows: WeightedRows, prior: Sequence[Floats], options: Options) -> None:
+    def __init__(
+        self, families: Families, rows: WeightedRows, prior: Sequence[Floats], options: CheckedOptions
+    ) -> None:
         super().__init__(families, prior)
         is_whole = rows.is_whole
         self._complete_counts = counts_of(rows.chosen(is_whole), families)

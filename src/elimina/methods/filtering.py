@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,8 +32,8 @@ from elimina.methods.soft_consistency import CoreUnits
 from elimina.model.model import Model
 from elimina.number_texts import bytes_text
 from elimina.option_names import option
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.number_type import cost_bound
-from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.record import MAX_OPERANDS
@@ -338,7 +339,7 @@ class FilterBounds(NamedTuple):
 
 
 def optimum_on_rows(
-    problem: Problem, options: Options, limits: SearchLimits, listener: Listener | None = None
+    problem: Problem, options: CheckedOptions, limits: SearchLimits, listener: Listener | None = None
 ) -> Result:
     """Find the optimum as ``filtered_optimum``, by the engine's sparse steps on any device.
 
@@ -385,7 +386,7 @@ def optimum_on_rows(
 
 
 def _improve(
-    bounds: FilterBounds, backend: Backend, options: Options, deadline: float | None, clock: dict[str, float]
+    bounds: FilterBounds, backend: Backend, options: CheckedOptions, deadline: float | None, clock: dict[str, float]
 ) -> Result:
     """Search for a better solution; if the tuples exceed the memory, repeat the search in smaller slices."""
     refinements = 0
@@ -423,24 +424,26 @@ def _with_figures(result: Result) -> Result:
     return result.replace(stats={"rows_made": 0, "rows_filtered": 0, **result.stats, "method": "filter"})
 
 
-def _first_bounds(problem: Problem, options: Options, limits: SearchLimits, listener: Listener | None) -> FilterBounds:
+def _first_bounds(
+    problem: Problem, options: CheckedOptions, limits: SearchLimits, listener: Listener | None
+) -> FilterBounds:
     """Shift costs, and decode a first solution from small mini-buckets."""
-    on_host = options._replace(device="cpu", ibound=None)
+    on_host = replace(options, device="cpu", ibound=None)
     if options.needs_gpu:
-        on_host = on_host._replace(memory=None)
+        on_host = replace(on_host, memory=None)
     seconds = min(_SHIFT_SECONDS, limits.seconds / 10)
     original = shift_tables(problem, on_host, seconds)
     order = elimination_order(
-        original.moved, on_host._replace(order_seconds=min(options.order_seconds, _ORDER_SECONDS, limits.seconds / 10))
+        original.moved, replace(on_host, order_seconds=min(options.order_seconds, _ORDER_SECONDS, limits.seconds / 10))
     )
-    ordered = on_host._replace(order=order)
+    ordered = replace(on_host, order=order)
     result = searched_optimum(problem, ordered, limits, listener=listener, original=original)
     bound = limits.upper_bound
     return FilterBounds(result, None if bound is None else int(bound), original, order)
 
 
 def filtered_plan(
-    filter_bounds: FilterBounds, backend: Backend, options: Options, refinements: int = 0
+    filter_bounds: FilterBounds, backend: Backend, options: CheckedOptions, refinements: int = 0
 ) -> PlannedProblem:
     """Return a plan on sparse tables (dense if there is none) that finds only better solutions than the incumbent.
 

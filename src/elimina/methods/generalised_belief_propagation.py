@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from elimina._core import RegionGraph, RegionPropagation, short_loops
 from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
 from elimina.model.table import Scopes
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem
 
 METHOD = "generalised belief propagation"
@@ -141,7 +141,7 @@ def _joined(first: Scopes, second: Scopes) -> Scopes:
     )
 
 
-def generalised_belief_propagation(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
+def generalised_belief_propagation(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterator[SumEstimate]:
     """Yield the estimates of larger and larger regions; none if not even the factors fit the memory.
 
     Args:

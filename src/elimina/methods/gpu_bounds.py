@@ -21,7 +21,7 @@ from elimina.methods.join_graph import (
     rungs,
 )
 from elimina.number_texts import count_text
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.result import Result
 from elimina.running.bounded_results import result_between
 from elimina.running.content_partition import partition_by_content
@@ -83,7 +83,7 @@ class _GpuBounds:
 
 
 def bounds_on_gpu(
-    original: ShiftedProblem, order: Sequence[int], options: Options, gpu: CudaDevice, budget: Budget
+    original: ShiftedProblem, order: Sequence[int], options: CheckedOptions, gpu: CudaDevice, budget: Budget
 ) -> Result:
     """Bound an optimum by passes over larger and larger clusters on a GPU, each for a part of the time.
 

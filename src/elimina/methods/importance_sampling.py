@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ from elimina.methods.mixtures import MixtureSampler
 from elimina.methods.proposals import Proposal, forward_proposal, message_proposal, mini_bucket_plan, mixture_of
 from elimina.methods.sum_estimate import Limits, SampleFolds, SumEstimate
 from elimina.methods.weight_statistics import WeightStatistics
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.ordering import elimination_order
 from elimina.problem.preparation import Problem
 
@@ -271,7 +272,7 @@ class Estimator:
         )
 
 
-def importance_sampling(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
+def importance_sampling(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterator[SumEstimate]:
     """Yield better and better estimates from samples, first of larger and larger proposals, and then of more samples.
 
     Args:
@@ -360,7 +361,7 @@ class _Race:
         self.estimators = [estimator for estimator in self.estimators if estimator.greatest_sum >= least]
 
 
-def _rungs(problem: Problem, options: Options, limits: Limits) -> Iterator[Sequence[SampleForm]]:
+def _rungs(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterator[Sequence[SampleForm]]:
     """Yield the forms of proposals with larger and larger tables, and nothing while the next one needs more time.
 
     Raises:
@@ -373,7 +374,7 @@ def _rungs(problem: Problem, options: Options, limits: Limits) -> Iterator[Seque
     if is_quick and limits.order is not None and len(problem.free) > _MAX_SEARCHED_VARIABLES:
         order = tuple([problem.free[position] for position in limits.order])
     else:
-        order = elimination_order(problem, options._replace(order_seconds=_QUICK_SECONDS) if is_quick else options)
+        order = elimination_order(problem, replace(options, order_seconds=_QUICK_SECONDS) if is_quick else options)
 
     sum_bytes = _SUM_BYTES * sum(problem.model.sizes[v] for v in problem.free)
     sample_memory = int((1 - _BUCKETS_SHARE - _GRAPH_SHARE) * memory) - sum_bytes

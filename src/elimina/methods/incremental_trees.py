@@ -28,7 +28,7 @@ from elimina._core import (
 )
 from elimina.methods.factor_lists import FactorList, table_bytes
 from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.order import find_order
 from elimina.planning.tree import plan_tree
 from elimina.problem.preparation import Problem
@@ -88,7 +88,7 @@ class _Pass(NamedTuple):
     log_z: float
 
 
-def incremental_trees(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
+def incremental_trees(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterator[SumEstimate]:
     """Yield estimates by sequences of linked clique trees with larger and larger cliques; none if memory is short.
 
     Messages pass each sequence forward and backward until the marginals do not change. If they do not converge, the

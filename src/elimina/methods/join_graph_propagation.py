@@ -18,7 +18,7 @@ from elimina._core import JoinGraph, PlannedTree
 from elimina.methods.factor_lists import FactorList
 from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
 from elimina.model.table import Scopes
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.ordering import rough_order
 from elimina.planning.tree import plan_tree
 from elimina.problem.preparation import Problem
@@ -149,13 +149,13 @@ def clusters_of(factors: FactorList, tree: PlannedTree) -> NDArray[np.int64]:
     return clusters
 
 
-def positions_in_order(problem: Problem, options: Options) -> Sequence[int]:
+def positions_in_order(problem: Problem, options: CheckedOptions) -> Sequence[int]:
     """Return a quick order of elimination, as positions among the free variables."""
     positions: list[int] = np.searchsorted(problem.free, rough_order(problem, options).order).tolist()
     return positions
 
 
-def propagate(problem: Problem, options: Options, limits: Limits) -> Iterator[SumEstimate]:
+def propagate(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterator[SumEstimate]:
     """Yield the estimates of larger and larger join graphs.
 
     Args:

@@ -18,7 +18,7 @@ from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
 from elimina.number_texts import bytes_text, counted
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.evidence import Observed
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result
@@ -30,7 +30,7 @@ _TABLES_SHARE = 0.25
 
 
 def estimated_joint(
-    model: Model, evidence: Mapping[int, int], variables: Sequence[int], options: Options, seconds: float
+    model: Model, evidence: Mapping[int, int], variables: Sequence[int], options: CheckedOptions, seconds: float
 ) -> tuple[NDArray[np.float64], Result]:
     """Return the joint posterior of variables (an observed one has an axis of length 1), and the whole answer.
 

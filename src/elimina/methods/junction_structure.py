@@ -19,6 +19,7 @@ from elimina._core import cells_of_part
 from elimina.model.model import Model
 from elimina.model.table import Scopes, Table
 from elimina.model.variable import Variable
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import (
     BOTH_PASSES,
     COLLECTED_FACTOR_SECONDS,
@@ -28,7 +29,6 @@ from elimina.planning.machine import (
     cpu_machine,
     cuda_machine,
 )
-from elimina.planning.options import Options
 from elimina.planning.order import MAX_CELLS, Order
 from elimina.planning.ordering import rough_order
 from elimina.problem.merging import Merged
@@ -78,7 +78,7 @@ class _QueryGroup(NamedTuple):
 
 
 def choose_structure(
-    model: Model, evidence: Mapping[int, int], query: Sequence[int] | None, options: Options
+    model: Model, evidence: Mapping[int, int], query: Sequence[int] | None, options: CheckedOptions
 ) -> Structure:
     """Choose by estimated time between one junction tree and eliminations for groups of variables.
 
@@ -157,7 +157,7 @@ class _StructureSearch:
     Times are estimated by quick orders. The search takes at most a share of the time of a single tree for all queries.
     """
 
-    def __init__(self, model: Model, evidence: Mapping[int, int], options: Options) -> None:
+    def __init__(self, model: Model, evidence: Mapping[int, int], options: CheckedOptions) -> None:
         self._model, self._evidence, self._sizes = model, evidence, model.sizes
         # The speed is that of one thread: only large steps use several, and here, large steps are rare.
         machine = cuda_machine() if options.needs_gpu else cpu_machine(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -165,7 +166,7 @@ class JunctionTree(ExplanationQueries, CaseQueries):
             small, _, merged = rewritten_for_sums(Observed(condition(model, hard), {}))
             if self._merged is not None:
                 self._merged.tree.close()
-            tree = JunctionTree(small, options=self._options._replace(order="auto"))
+            tree = JunctionTree(small, options=replace(self._options, order="auto"))
             self._merged = _MergedTree(self._observations, tree, hard, merged)
         _, tree, hard, merged = self._merged
         samples = tree._drawn(count, seed, asked)

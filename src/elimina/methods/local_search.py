@@ -17,7 +17,7 @@ from elimina._core import FORBIDDEN_COST, LocalSearch
 from elimina.methods.first_bounds import ROUNDING_SLACK, result_of_assignment
 from elimina.model.table import Ends
 from elimina.model.variable import named
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result
 from elimina.running.bounded_results import bounds_meet
@@ -100,7 +100,7 @@ class AssignmentSearch:
         return chosen
 
 
-def first_assignment(problem: Problem, hint: Mapping[int, int], options: Options, memory: int) -> Result | None:
+def first_assignment(problem: Problem, hint: Mapping[int, int], options: CheckedOptions, memory: int) -> Result | None:
     """Complete a hint to an assignment, and return it; None if that is forbidden or beyond an upper bound.
 
     Args:
@@ -138,7 +138,7 @@ def _slack(problem: Problem) -> float:
     return ROUNDING_SLACK * sum(map(abs, costs), abs(model.constant))
 
 
-def _improved(problem: Problem, chosen: list[int], options: Options, memory: int) -> list[int]:
+def _improved(problem: Problem, chosen: list[int], options: CheckedOptions, memory: int) -> list[int]:
     search = AssignmentSearch.of(problem, memory, options.seed)
     if search is None:
         return chosen

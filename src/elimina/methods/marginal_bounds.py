@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.methods.bound_optimisation import improve_bounds
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem, restrict
 
 _ROUNDING = 1e-12
@@ -17,7 +17,7 @@ _ROUNDING = 1e-12
 
 
 def improve_marginal_bounds(
-    problem: Problem, variable: int, options: Options, memory_bytes: int, deadline: float
+    problem: Problem, variable: int, options: CheckedOptions, memory_bytes: int, deadline: float
 ) -> Iterator[NDArray[np.float64]]:
     """Yield closer and closer bounds on a posterior: for each state, a row with the lower and the upper bound.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from elimina.methods.bound_optimisation import CELL_SECONDS, MEMORY_SHARE, impro
 from elimina.methods.bounded_side import BoundedSide
 from elimina.methods.factor_logarithms import FactorLogarithms
 from elimina.methods.mini_bucket_tree import MiniBucketTree, largest_tree
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem, restrict
 from elimina.result import Result
 
@@ -38,7 +39,7 @@ _STALLED_STEPS, _STALLED_GAIN = 10, 1e-2
 
 
 def improve_marginal_map(
-    joint: Problem, order: Sequence[int], options: Options, memory_bytes: int, deadline: float
+    joint: Problem, order: Sequence[int], options: CheckedOptions, memory_bytes: int, deadline: float
 ) -> Iterator[Result]:
     """Yield better and better bounds on marginal MAP, and assignments of the query.
 
@@ -72,7 +73,7 @@ def improve_marginal_map(
         conditioned = restrict(joint, values)
         end = time.monotonic() + _ASSIGNMENT_SHARE * seconds
         lower = -math.inf
-        for bounds in improve_bounds(conditioned, options._replace(order="auto"), memory_bytes, end):
+        for bounds in improve_bounds(conditioned, replace(options, order="auto"), memory_bytes, end):
             lower = bounds.lower
             if time.monotonic() >= end:
                 break

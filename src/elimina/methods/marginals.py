@@ -6,6 +6,7 @@ import logging
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from elimina.model.table import Table
 from elimina.model.variable import Variable
 from elimina.number_texts import bytes_text, counted, seconds_text
 from elimina.option_names import option
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.order import CELLS_PER_SECOND
 from elimina.planning.ordering import rough_order
 from elimina.planning.packed_steps import Outputs
@@ -47,7 +48,9 @@ _LARGE_POSTERIOR_BYTES = 1 << 26
 """Bytes of posteriors above which the free memory is checked."""
 
 
-def posteriors(inquiry: MarginalQuery, execution: Execution, options: Options, seconds: Mapping[str, float]) -> Result:
+def posteriors(
+    inquiry: MarginalQuery, execution: Execution, options: CheckedOptions, seconds: Mapping[str, float]
+) -> Result:
     """Run the plan of an inquiry's structure.
 
     Args:
@@ -90,7 +93,9 @@ def _propagate(execution: Execution, clock: dict[str, float]) -> PropagatedTable
     return answer
 
 
-def _log10_z(inquiry: MarginalQuery, answer: PropagatedTables, execution: Execution, options: Options) -> float | None:
+def _log10_z(
+    inquiry: MarginalQuery, answer: PropagatedTables, execution: Execution, options: CheckedOptions
+) -> float | None:
     """Return log10 Z: minus infinity for impossible evidence; None if it was not requested and needs another run."""
     model, evidence, structure = inquiry.model, inquiry.evidence, inquiry.structure
     log_sum = float(answer.log_sum)
@@ -110,7 +115,7 @@ def _log10_z(inquiry: MarginalQuery, answer: PropagatedTables, execution: Execut
 
 
 def _is_contradicted(
-    model: Model, evidence: Mapping[int, int], left_out: Sequence[Table], execution: Execution, options: Options
+    model: Model, evidence: Mapping[int, int], left_out: Sequence[Table], execution: Execution, options: CheckedOptions
 ) -> bool:
     """Return whether the factors that the query does not depend on forbid every assignment together.
 
@@ -137,7 +142,7 @@ def _is_contradicted(
     rough = rough_order(problem, options)
     seconds = rough.seconds_at(CELLS_PER_SECOND)
     if seconds <= allowed:
-        planned = plan_problem(problem, options._replace(device="cpu"), order=rough.order)
+        planned = plan_problem(problem, replace(options, device="cpu"), order=rough.order)
         seconds = planned.plan.seconds
         if seconds <= allowed and planned.plan.fits:
             run = Execution(problem, planned.plan, planned.backend, deadline=execution.deadline)
@@ -211,7 +216,7 @@ def _check_room(variables: Sequence[Variable]) -> None:
 
 
 def joint_table(
-    model: Model, evidence: Mapping[int, int], variables: Sequence[int], options: Options
+    model: Model, evidence: Mapping[int, int], variables: Sequence[int], options: CheckedOptions
 ) -> NDArray[np.float64]:
     """Return the normalised joint posterior of variables, by elimination of the others.
 

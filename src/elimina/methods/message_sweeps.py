@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from elimina._core import MessageSweeps
 from elimina.methods.factor_lists import FactorList
 from elimina.methods.sum_estimate import Limits, SumEstimate
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem
 
 METHOD = "belief propagation"
@@ -38,7 +38,7 @@ UNKNOWN_ERROR = 0.5
 """Estimated error of marginals if there is no other estimate to compare them with."""
 
 
-def belief_propagation(problem: Problem, _: Options, limits: Limits) -> Iterator[SumEstimate]:
+def belief_propagation(problem: Problem, _: CheckedOptions, limits: Limits) -> Iterator[SumEstimate]:
     """Yield estimates of belief propagation; none for models of fewer than ``MIN_VARIABLES``.
 
     Args:

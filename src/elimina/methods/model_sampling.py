@@ -6,6 +6,7 @@ import contextlib
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from elimina.model.model import Model
 from elimina.model.states import Evidence
 from elimina.number_texts import bytes_text, counted
 from elimina.option_names import option
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.ordering import elimination_order
 from elimina.problem.evidence import observe
 from elimina.problem.observations import evidence_of, impossible_text
@@ -72,7 +73,7 @@ class SampleQuestion(NamedTuple):
         return math.inf if self.deadline is None else self.deadline - time.monotonic()
 
 
-def draw_samples(model: Model, evidence: Evidence, question: SampleQuestion, options: Options) -> Samples:
+def draw_samples(model: Model, evidence: Evidence, question: SampleQuestion, options: CheckedOptions) -> Samples:
     """Draw from the distribution of a model's variables given evidence.
 
     Args:
@@ -123,10 +124,10 @@ def draw_samples(model: Model, evidence: Evidence, question: SampleQuestion, opt
 
 
 def _from_junction_tree(
-    model: Model, observations: Mapping[int, int | NDArray[Any]], question: SampleQuestion, options: Options
+    model: Model, observations: Mapping[int, int | NDArray[Any]], question: SampleQuestion, options: CheckedOptions
 ) -> Samples:
     """Draw exact samples from messages on a GPU."""
-    tree = JunctionTree(model, options=options._replace(exact=True))
+    tree = JunctionTree(model, options=replace(options, exact=True))
     try:
         tree.set_evidence({model.variables[v].name: _evidence_item(model, v, what) for v, what in observations.items()})
         indices = tree.sample(question.samples, question.seed, indices=True)
@@ -140,7 +141,7 @@ def _evidence_item(model: Model, variable: int, observations: int | NDArray[Any]
     return model.variables[variable].state(observations) if isinstance(observations, int) else observations
 
 
-def _form(problem: Problem, question: SampleQuestion, seed: int, options: Options, memory: int) -> SampleForm:
+def _form(problem: Problem, question: SampleQuestion, seed: int, options: CheckedOptions, memory: int) -> SampleForm:
     """Return the form of exact samples, or else of weighted ones.
 
     Raises:
@@ -199,7 +200,7 @@ class _Drawn(NamedTuple):
     log_sum: float
 
 
-def _draw(problem: Problem, form: SampleForm, question: SampleQuestion, seed: int, options: Options) -> _Drawn:
+def _draw(problem: Problem, form: SampleForm, question: SampleQuestion, seed: int, options: CheckedOptions) -> _Drawn:
     """Draw samples batch by batch.
 
     Raises:

@@ -6,13 +6,14 @@ import logging
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from elimina import arguments
-from elimina.display import Displayed, Row, with_types_as_written
+from elimina.display import Displayed, Row
 from elimina.errors import InputError
 from elimina.io.cases import Cases, as_cases, read_cases, states_in_frame
 from elimina.io.sources import ModelLike, as_model
@@ -22,7 +23,9 @@ from elimina.model.dynamic_network import DynamicNetwork
 from elimina.model.model import Model
 from elimina.model.parents import listed_parents, network_of_parents
 from elimina.model.states import State
-from elimina.planning.options import DEFAULT, Options, options_of
+from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.option_checks import check_options, options_of
+from elimina.planning.options import DEFAULT, Options
 
 logger = logging.getLogger("elimina")
 
@@ -108,8 +111,8 @@ class Fit(Displayed, Generic[Fitted]):
         ]
 
 
-@with_types_as_written
-class FitOptions(NamedTuple):
+@dataclass(frozen=True)
+class FitOptions:
     """Settings of ``elimina.fit`` besides its arguments.
 
     Attributes:
@@ -145,28 +148,38 @@ class FitOptions(NamedTuple):
     memory: int | str | None = None
     planning: Options = DEFAULT
 
-    def checked(self) -> FitOptions:
-        """Return the options with plain values.
 
-        Raises:
-            TypeError: A field has the wrong type.
-            InputError: A field is out of range, or an option of the plan does not go with a fit.
-        """
-        arguments.choice("start", self.start, get_args(Start))
-        arguments.function("progress", self.progress)
-        if not isinstance(self.planning, Options):
-            raise arguments.wrong_type("planning", self.planning, "elimina.Options")
-        tolerance = arguments.real("tolerance", self.tolerance)
-        if not 0 <= tolerance < math.inf:
-            raise InputError(f"tolerance is {tolerance}; it must be finite and not negative")
-        return self._replace(
-            restarts=arguments.integer("restarts", self.restarts, 0),
-            seed=arguments.integer("seed", self.seed, 0),
-            tolerance=tolerance,
-            max_iterations=arguments.integer("max_iterations", self.max_iterations, 0),
-            ignore_extra=arguments.flag("ignore_extra", self.ignore_extra),
-            planning=options_of(self.planning, self.device, self.memory).only_for("elimina.fit").checked(),
-        )
+class CheckedFitOptions(FitOptions):
+    """Options with plain values, as ``check_fit_options`` returns them."""
+
+    planning: CheckedOptions
+
+
+def check_fit_options(options: FitOptions) -> CheckedFitOptions:
+    """Return the options with plain values.
+
+    Raises:
+        TypeError: An option has the wrong type.
+        InputError: An option is out of range, or an option of the plan does not go with a fit.
+    """
+    if not isinstance(options, FitOptions):
+        raise arguments.wrong_type("options", options, "elimina.FitOptions")
+    if not isinstance(options.planning, Options):
+        raise arguments.wrong_type("planning", options.planning, "elimina.Options")
+    tolerance = arguments.real("tolerance", options.tolerance)
+    if not 0 <= tolerance < math.inf:
+        raise InputError(f"tolerance is {tolerance}; it must be finite and not negative")
+    arguments.choice("start", options.start, get_args(Start))
+    arguments.function("progress", options.progress)
+    plain_values = {
+        "restarts": arguments.integer("restarts", options.restarts, 0),
+        "seed": arguments.integer("seed", options.seed, 0),
+        "tolerance": tolerance,
+        "max_iterations": arguments.integer("max_iterations", options.max_iterations, 0),
+        "ignore_extra": arguments.flag("ignore_extra", options.ignore_extra),
+        "planning": check_options(options_of(options.planning, options.device, options.memory), engine="elimina.fit"),
+    }
+    return CheckedFitOptions(**{**vars(options), **plain_values})
 
 
 class FitQuestion(NamedTuple):
@@ -230,12 +243,14 @@ def rows_of(frame: Any, model: Model, *, ignore_extra: bool) -> Cases:
     return cases
 
 
-def fit_parameters(question: FitQuestion, options: FitOptions, report: Callable[[Fit[Model]], None]) -> Fit[Model]:
+def fit_parameters(
+    question: FitQuestion, options: CheckedFitOptions, report: Callable[[Fit[Model]], None]
+) -> Fit[Model]:
     """Fit parameters to data.
 
     Args:
         question: The data.
-        options: Options, as ``FitOptions.checked`` returns them.
+        options: Options, as ``check_fit_options`` returns them.
         report: Function to call with the best fit so far, after each iteration that improves it.
 
     Raises:
@@ -269,7 +284,7 @@ def best_fit(
     work: ExpectationMaximisation,
     data: FitData,
     model_of: Callable[[Sequence[Floats]], Fitted],
-    options: FitOptions,
+    options: CheckedFitOptions,
     report: Callable[[Fit[Fitted]], None],
 ) -> Fit[Fitted]:
     """Return the best fit of all starts, and close the work.
@@ -316,7 +331,7 @@ def best_fit(
         work.close()
 
 
-def _starts(data: FitData, options: FitOptions) -> Iterator[list[Floats]]:
+def _starts(data: FitData, options: CheckedFitOptions) -> Iterator[list[Floats]]:
     """Yield starting tables: the first ones, then those of the restarts."""
     families = data.families
     random = np.random.default_rng(options.seed)

@@ -24,7 +24,7 @@ from elimina.errors import MemoryLimitError
 from elimina.methods.single_policy_updating import DecisionQuestion, PolicySet, PolicyUpdates, best_states
 from elimina.model.decision_graph import DecisionGraph
 from elimina.model.table import Table
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 
 Allowed = Mapping[int, NDArray[np.bool_]]
 """Decision -> the states that it may take at each combination of its observations."""
@@ -80,7 +80,7 @@ class _Node(NamedTuple):
 
 def best_policies(
     question: DecisionQuestion,
-    options: Options,
+    options: CheckedOptions,
     report: Callable[[PolicySet], None],
     is_over: Callable[[int], bool],
 ) -> PolicySet:

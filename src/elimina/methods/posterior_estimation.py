@@ -17,7 +17,7 @@ from elimina.methods.marginals import marginals_asked, posteriors
 from elimina.methods.message_sweeps import FIRST_SWEEPS, METHOD, TOLERANCE, estimate_of, messages_of
 from elimina.methods.small_networks import rewritten_for_sums
 from elimina.methods.sum_estimate import SumEstimate, log10_interval
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.ordering import rough_order
 from elimina.problem.evidence import Observed
 from elimina.problem.preparation import prepare
@@ -55,7 +55,7 @@ class PosteriorEstimation:
     def __init__(
         self,
         inquiry: MarginalQuery,
-        options: Options,
+        options: CheckedOptions,
         memory_bytes: int,
         find_order: Callable[[], Sequence[int]] | None = None,
     ) -> None:
@@ -100,7 +100,7 @@ def quick_posteriors(inquiry: MarginalQuery, seconds: float) -> Result | None:
     return _estimated_posteriors(inquiry, estimate_of(messages, factors, FIRST_SWEEPS))
 
 
-def posteriors_within(observed: Observed, asked: Sequence[int], options: Options, seconds: float) -> Result:
+def posteriors_within(observed: Observed, asked: Sequence[int], options: CheckedOptions, seconds: float) -> Result:
     """Return posteriors of a model: exact ones if their elimination fits the memory, and otherwise estimates.
 
     Args:

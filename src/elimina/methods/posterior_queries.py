@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -187,9 +188,9 @@ class PosteriorQueries(CompiledTree):
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
         """
-        options = self._options._replace(order="auto")
+        options = replace(self._options, order="auto")
         if not self.is_exact:
-            options = options._replace(order_seconds=min(options.order_seconds, _TRIAL_ORDER_SECONDS))
+            options = replace(options, order_seconds=min(options.order_seconds, _TRIAL_ORDER_SECONDS))
         try:
             return joint_table(model, evidence, asked, options)
         except MemoryLimitError:

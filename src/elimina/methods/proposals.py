@@ -23,8 +23,8 @@ from elimina.errors import ImpossibleEvidenceError, MemoryLimitError, TimeLimitE
 from elimina.methods.mini_buckets import pseudo_tree_tables, run_mini_buckets
 from elimina.methods.mixtures import MixtureSampler
 from elimina.model.table import Table
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.mini_buckets import make_bounded_plan
-from elimina.planning.options import Options
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import Plan
 from elimina.planning.planner import Elimination, make_plan
@@ -65,7 +65,7 @@ class Proposal(NamedTuple):
     divided: int = 0
 
 
-def exact_plan(problem: Problem, order: Sequence[int], options: Options, memory: int) -> Plan:
+def exact_plan(problem: Problem, order: Sequence[int], options: CheckedOptions, memory: int) -> Plan:
     """Plan an elimination whose messages stay in the host's memory; the plan need not fit.
 
     Args:
@@ -77,7 +77,9 @@ def exact_plan(problem: Problem, order: Sequence[int], options: Options, memory:
     return make_plan(Elimination(problem, order, CpuBackend(options.threads).machine, memory, keeps_messages=True))
 
 
-def mini_bucket_plan(problem: Problem, order: Sequence[int], options: Options, memory: int, seconds: float) -> Plan:
+def mini_bucket_plan(
+    problem: Problem, order: Sequence[int], options: CheckedOptions, memory: int, seconds: float
+) -> Plan:
     """Plan weighted mini-buckets with the i-bound of the options, or the largest ones within the limits.
 
     Args:
@@ -103,7 +105,7 @@ def mini_bucket_plan(problem: Problem, order: Sequence[int], options: Options, m
     return plan
 
 
-def message_proposal(problem: Problem, plan: Plan, options: Options, deadline: float | None) -> Proposal:
+def message_proposal(problem: Problem, plan: Plan, options: CheckedOptions, deadline: float | None) -> Proposal:
     """Run a plan, and return the proposal by its messages.
 
     Args:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,8 +20,8 @@ from elimina.methods.batch import Batch, Chunk, ObservedCases
 from elimina.model.cells import UNOBSERVED
 from elimina.model.model import Model
 from elimina.model.variable import Variable, state_array
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import KEPT_TREE_RUNS
-from elimina.planning.options import Options
 from elimina.planning.ordering import elimination_order
 from elimina.planning.tree import junction_tree, plan_tree
 from elimina.problem.cases import prepare_batch
@@ -154,7 +155,7 @@ class RowDecoder:
     """
 
     def __init__(
-        self, model: Model, columns: Sequence[int], options: Options, count: int, *, is_drawn: bool = False
+        self, model: Model, columns: Sequence[int], options: CheckedOptions, count: int, *, is_drawn: bool = False
     ) -> None:
         problem = prepare_batch(with_units(model), columns, None, 1)
         order = elimination_order(problem, options, runs=KEPT_TREE_RUNS)
@@ -165,7 +166,7 @@ class RowDecoder:
         self._model, self._sizes, self._is_drawn = model, model.sizes, is_drawn
         self._scopes = scopes
         self._cliques = [_clique(clique.scope, clique.separator, model.sizes) for clique in cliques]
-        ordered = options._replace(order=tuple(order))
+        ordered = replace(options, order=tuple(order))
         self._batch = Batch(joined, columns, (), ordered, count, scopes, maximised=not is_drawn)
 
     @property

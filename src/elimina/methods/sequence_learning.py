@@ -20,12 +20,12 @@ from elimina.methods.expectation_maximisation import Expectation, ExpectationMax
 from elimina.methods.family_counts import Families, WeightedRows, counts_of, weighted_rows
 from elimina.methods.hidden_chain import MAX_STATES, HiddenChain, is_hidden_chain
 from elimina.methods.observed_sequences import RunLimits, Sequences
-from elimina.methods.parameter_learning import NO_ROWS, Fit, FitData, FitOptions, best_fit
+from elimina.methods.parameter_learning import NO_ROWS, CheckedFitOptions, Fit, FitData, best_fit
 from elimina.model.dynamic_network import DynamicNetwork, slice_name
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.option_names import option
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.running.host import host_memory
 
 Floats = NDArray[np.float64]
@@ -63,13 +63,13 @@ def _is_shared(first: Table, later: Table, size: int) -> bool:
 
 
 def fit_sequences(
-    question: SequenceQuestion, options: FitOptions, report: Callable[[Fit[DynamicModel]], None]
+    question: SequenceQuestion, options: CheckedFitOptions, report: Callable[[Fit[DynamicModel]], None]
 ) -> Fit[DynamicModel]:
     """Fit the parameters of a dynamic network to sequences.
 
     Args:
         question: The data.
-        options: Options, as ``FitOptions.checked`` returns them.
+        options: Options, as ``check_fit_options`` returns them.
         report: Function to call with the best fit so far, after each iteration that improves it.
 
     Raises:
@@ -99,7 +99,7 @@ class SequenceMaximisation(ExpectationMaximisation):
         DeviceError: The device is missing or cannot be used.
     """
 
-    def __init__(self, question: SequenceQuestion, options: Options) -> None:
+    def __init__(self, question: SequenceQuestion, options: CheckedOptions) -> None:
         super().__init__(question.families, question.prior)
         self._question, self._options = question, options
         model = question.model

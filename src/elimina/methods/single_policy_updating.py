@@ -25,7 +25,7 @@ from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
 from elimina.number_texts import bytes_text
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.observations import impossible_text
 from elimina.running.host import host_memory
 
@@ -118,7 +118,7 @@ class PolicyUpdates:
         MemoryLimitError: A policy does not fit into memory.
     """
 
-    def __init__(self, question: DecisionQuestion, options: Options) -> None:
+    def __init__(self, question: DecisionQuestion, options: CheckedOptions) -> None:
         self._question, self._options = question, options
         diagram = question.diagram
         pending = [d for d in diagram.observed if d not in question.policies]

@@ -17,10 +17,10 @@ from elimina.backends.cpu import CpuBackend
 from elimina.backends.device_group import devices_of
 from elimina.errors import MemoryLimitError
 from elimina.methods.search_state import SearchLimits
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import cpu_machine
 from elimina.planning.mini_buckets import make_bounded_plan
 from elimina.planning.number_type import cost_bound
-from elimina.planning.options import Options
 from elimina.planning.plan import Plan
 from elimina.planning.planner import Elimination
 from elimina.planning.slice_form import Slicing
@@ -106,7 +106,7 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
     backend = CpuBackend(execution.backend.threads)
     memory = plan.memory_limit if plan.on_host else backend.memory()
     order = (*plan.order, *slicing.variables)
-    options = Options("cpu", memory, order, threads=backend.threads)
+    options = CheckedOptions("cpu", memory, order, threads=backend.threads)
     # All devices wait for the bounds, so the time limit is divided by their number.
     seconds = min(_MAX_BOUND_SECONDS, _BOUND_TIME_SHARE * plan.seconds / len(devices_of(execution.backend)))
     original = shift_tables(problem, options, seconds)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
 from elimina.number_texts import bytes_text, count_text
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.running.host import host_memory
 from elimina.system import cached_property
 
@@ -51,7 +52,9 @@ class SliceTree:
         has_moves: True if the tree is asked for ``moves``.
     """
 
-    def __init__(self, network: DynamicNetwork, is_first: bool, options: Options, *, has_moves: bool = False) -> None:
+    def __init__(
+        self, network: DynamicNetwork, is_first: bool, options: CheckedOptions, *, has_moves: bool = False
+    ) -> None:
         source = network.initial if is_first else network.transition
         count = len(network.variables)
         self._shift = 0 if is_first else count
@@ -71,7 +74,7 @@ class SliceTree:
         number_of = {v: n for n, v in enumerate(kept)}
         tables = [factor.over([number_of[v] for v in factor.scope]) for factor in factors]
         self._tree = JunctionTree(
-            Model([variables[v] for v in kept], tables, sense="probability"), options=options._replace(exact=True)
+            Model([variables[v] for v in kept], tables, sense="probability"), options=replace(options, exact=True)
         )
         self._number_of = number_of
         self._names = [source.variables[self._shift + v].name for v in range(count)]
@@ -161,7 +164,7 @@ class SliceTrees:
         options: Options of the trees.
     """
 
-    def __init__(self, network: DynamicNetwork, options: Options) -> None:
+    def __init__(self, network: DynamicNetwork, options: CheckedOptions) -> None:
         self._network, self._options = network, options
         self._first, self._later = SliceTree(network, True, options), SliceTree(network, False, options)
         self._states = math.prod(network.variables[v].size for v in network.interface)

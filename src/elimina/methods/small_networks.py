@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from elimina._core import CaseNetwork
 from elimina.model.model import Model
 from elimina.model.states import Evidence
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.evidence import Observed, indices_asked
 from elimina.problem.merging import SUM
 from elimina.problem.observations import evidence_of
@@ -122,7 +122,7 @@ class SmallNetwork:
         return small_answer._replace(log_sum=small_answer.log_sum + self._constant, sum=small_answer.sum * factor)
 
 
-def is_small(model: Model, options: Options) -> bool:
+def is_small(model: Model, options: CheckedOptions) -> bool:
     """Return whether a model may be small, and no option needs a plan."""
     return (
         len(model.variables) <= _MAX_VARIABLES
@@ -139,7 +139,7 @@ def answer_at_once(
     task: Task,
     evidence: Evidence | None,
     query: Sequence[str | int] | None,
-    options: Options,
+    options: CheckedOptions,
     limit: float | None,
     begun: float,
 ) -> Result | None:

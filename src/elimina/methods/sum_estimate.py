@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from elimina._core import stopped
 from elimina.methods.factor_lists import FactorList, factors_of
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem
 from elimina.result import Interval
 
@@ -139,7 +139,7 @@ class SumEstimate(NamedTuple):
         return max(self.log_z_error, math.pow(self.log_z_error, 1 - _REACH_POWER) * math.pow(reach, _REACH_POWER))
 
 
-EstimateMethod = Callable[[Problem, Options, Limits], Iterator[SumEstimate]]
+EstimateMethod = Callable[[Problem, CheckedOptions, Limits], Iterator[SumEstimate]]
 """A method that yields better and better estimates until its deadline, and ends when it cannot improve."""
 
 

@@ -19,7 +19,7 @@ from elimina.methods.incremental_trees import incremental_trees
 from elimina.methods.join_graph_propagation import METHOD as JOIN_GRAPH
 from elimina.methods.join_graph_propagation import propagate
 from elimina.methods.sum_estimate import EstimateMethod, Limits, SumEstimate, log10_interval
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem
 from elimina.problem.tasks import Task, described
 from elimina.result import Result
@@ -68,7 +68,7 @@ class SumEstimation:
         estimate: The chosen estimate; None: there is none.
     """
 
-    def __init__(self, problem: Problem, task: Task, options: Options, memory_bytes: int) -> None:
+    def __init__(self, problem: Problem, task: Task, options: CheckedOptions, memory_bytes: int) -> None:
         self._task = task
         if described(task).is_count:
             problem = sum_of(problem)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from elimina.methods.bound_optimisation import Clock, SumBounds, improve_bounds
 from elimina.methods.count_bounds import count_result, sum_of
 from elimina.methods.search_state import Listener
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem
 from elimina.result import Result
 from elimina.running.bounded_results import sum_between
@@ -43,7 +43,7 @@ TASKS: Mapping[str, BoundedTask] = {
 
 
 def bounded_task(
-    problem: Problem, options: Options, deadline: float, learn: Listener, clock: Clock = time.monotonic
+    problem: Problem, options: CheckedOptions, deadline: float, learn: Listener, clock: Clock = time.monotonic
 ) -> Result:
     """Bound the answer of a task; the result is ``unknown`` if no bound was made in time.
 

@@ -9,6 +9,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -22,8 +23,8 @@ from elimina.methods.mini_buckets import add_seconds, mini_bucket_statistics, ru
 from elimina.methods.search_state import Listener
 from elimina.methods.summation import summation_does_not_fit, with_observed
 from elimina.model.model import Model
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.option_values import IBound
-from elimina.planning.options import Options
 from elimina.planning.order import Method, find_order
 from elimina.planning.ordering import elimination_order
 from elimina.planning.tree import Bound, bucket_tree
@@ -93,7 +94,7 @@ Item = TypeVar("Item")
 
 
 def bounded_sum(
-    execution: Execution, options: Options, seconds: Mapping[str, float], learn: Listener | None = None
+    execution: Execution, options: CheckedOptions, seconds: Mapping[str, float], learn: Listener | None = None
 ) -> Result:
     """Bound a sum from both sides.
 
@@ -116,7 +117,7 @@ def bounded_sum(
     clock = dict(seconds)
     upper, lower = _Bound(-math.inf, ()), -math.inf
     # The tables of one bound are freed before those of the next one are made.
-    options = options._replace(memory=execution.plan.memory_limit)
+    options = replace(options, memory=execution.plan.memory_limit)
 
     def bounds_so_far() -> Result:
         result = sum_between(lower / math.log(10), upper.log / math.log(10))
@@ -163,7 +164,7 @@ def _timed_bound(timed: _Timed | None, clock: dict[str, float]) -> _Bound:
 
 
 def ladder(
-    problem: Problem, options: Callable[[], Options], remaining: Callable[[], float], longest: float
+    problem: Problem, options: Callable[[], CheckedOptions], remaining: Callable[[], float], longest: float
 ) -> Iterator[PlannedProblem]:
     """Yield plans with rising i-bounds up to the requested one, and the largest one in several orders for a sum.
 
@@ -177,10 +178,10 @@ def ladder(
     largest_ibound = math.inf if asked.ibound in (None, "auto") else int(asked.ibound)
 
     def plan(order: Sequence[int], seconds: float) -> PlannedProblem:
-        free = options()._replace(ibound=None, partition="scope")
+        free = replace(options(), ibound=None, partition="scope")
         planned = plan_within(problem, order, free, math.inf, seconds)
         if largest_ibound < math.inf and _ibound_of(planned) > largest_ibound:
-            planned = plan_within(problem, order, free._replace(ibound=int(largest_ibound)), math.inf, seconds)
+            planned = plan_within(problem, order, replace(free, ibound=int(largest_ibound)), math.inf, seconds)
         return planned
 
     def top_seconds() -> float:
@@ -211,7 +212,7 @@ def _ibound_of(planned: PlannedProblem) -> float:
     return math.inf if planned.plan.minibuckets is None else planned.plan.minibuckets.ibound
 
 
-def _orders(problem: Problem, options: Options) -> Iterator[tuple[int, ...]]:
+def _orders(problem: Problem, options: CheckedOptions) -> Iterator[tuple[int, ...]]:
     """Yield different quick orders, or the given one."""
     if not isinstance(options.order, str):
         yield elimination_order(problem, options)
@@ -219,7 +220,7 @@ def _orders(problem: Problem, options: Options) -> Iterator[tuple[int, ...]]:
     seen = set()
     for method, number in ORDERS:
         seed = options.seed ^ number
-        order = elimination_order(problem, options._replace(order=method, order_seconds=_ORDER_SECONDS, seed=seed))
+        order = elimination_order(problem, replace(options, order=method, order_seconds=_ORDER_SECONDS, seed=seed))
         if order not in seen:
             seen.add(order)
             yield order
@@ -227,7 +228,7 @@ def _orders(problem: Problem, options: Options) -> Iterator[tuple[int, ...]]:
 
 def bounded_marginal_map(
     planned: PlannedProblem,
-    options: Options,
+    options: CheckedOptions,
     progress: Progress | None,
     deadline: float | None,
     learn: Listener | None = None,
@@ -271,7 +272,7 @@ def bounded_marginal_map(
         for ibound, shift in itertools.product(
             ibounds, (options.shift, "none") if options.matches_moments else ("none",)
         ):
-            bound_options = options._replace(ibound=ibound, shift=shift, order=order)
+            bound_options = replace(options, ibound=ibound, shift=shift, order=order)
             listener = None if learn is None else functools.partial(_report, learn, problem)
             result = combine(result, _marginal_map(whole, options, bound_options, progress, deadline, listener), -1)
             if listener is not None:
@@ -290,8 +291,8 @@ def bounded_marginal_map(
 
 def _marginal_map(
     joint: PlannedProblem,
-    options: Options,
-    bound_options: Options,
+    options: CheckedOptions,
+    bound_options: CheckedOptions,
     progress: Progress | None,
     deadline: float | None,
     learn: Listener | None,
@@ -312,7 +313,7 @@ def _marginal_map(
     query_values = {v: upper.chosen[0][v] for v in problem.maximised}
     lower, is_exact = -math.inf, False
     with contextlib.suppress(TimeLimitError):
-        lower, is_exact = _value(execution, query_values, bound_options._replace(order=options.order), clock)
+        lower, is_exact = _value(execution, query_values, replace(bound_options, order=options.order), clock)
     stats["seconds"] = {phase: round(value, 6) for phase, value in clock.items()}
     if lower == -math.inf:
         return Result("bounded", "mmap", None, None, upper.log, stats=stats)
@@ -330,7 +331,7 @@ def _report(learn: Listener, problem: Problem, result: Result) -> None:
 
 
 def affordable_ibounds(
-    problem: Problem, order: Sequence[int], options: Options, deadline: float | None
+    problem: Problem, order: Sequence[int], options: CheckedOptions, deadline: float | None
 ) -> list[IBound]:
     """Return the largest i-bounds, ascending, with which a run may take 0.2, 2 and 20 seconds, within the memory.
 
@@ -373,19 +374,19 @@ def _run(execution: Execution, clock: dict[str, float], side: Bound, assignments
         return _Bound(float(heuristic.total_of(heuristic.cost)) + (slack if side == "upper" else -slack), chosen)
 
 
-def _from_below(execution: Execution, options: Options, clock: dict[str, float]) -> _Bound:
+def _from_below(execution: Execution, options: CheckedOptions, clock: dict[str, float]) -> _Bound:
     """Return Hölder's lower bound on the logarithm, with the same i-bound if its mini-buckets fit."""
     backend, plan = execution.backend, execution.plan
     started = time.perf_counter()
     ibound = options.ibound if plan.minibuckets is None else plan.minibuckets.ibound
     elimination = elimination_on(backend, execution.problem, plan.order, options)
-    below = bounding_plan(elimination, options._replace(ibound=ibound), "lower")
+    below = bounding_plan(elimination, replace(options, ibound=ibound), "lower")
     add_seconds(clock, "plan", time.perf_counter() - started)
     return _run(execution._replace(plan=below), clock, "lower")
 
 
 def _conditioned(
-    execution: Execution, options: Options, clock: dict[str, float], chosen: Sequence[Sequence[int]]
+    execution: Execution, options: CheckedOptions, clock: dict[str, float], chosen: Sequence[Sequence[int]]
 ) -> float:
     """Return the logarithm of the sum over assignments of partitioned buckets' variables; -inf if it does not fit."""
     plan = execution.plan
@@ -416,7 +417,7 @@ def _conditioned(
 
 
 def _value(
-    execution: Execution, query_values: Mapping[int, int], options: Options, clock: dict[str, float]
+    execution: Execution, query_values: Mapping[int, int], options: CheckedOptions, clock: dict[str, float]
 ) -> tuple[float, bool]:
     """Return the logarithm of the sum with some values given, or a lower bound on it; and whether it is exact."""
     started = time.perf_counter()
@@ -424,7 +425,7 @@ def _value(
     order = (
         options.order if isinstance(options.order, str) else [v for v in execution.plan.order if v not in query_values]
     )
-    planned = plan_problem(restricted, options._replace(ibound=None, slices="never", order=order))
+    planned = plan_problem(restricted, replace(options, ibound=None, slices="never", order=order))
     add_seconds(clock, "plan", time.perf_counter() - started)
     whole = Execution(restricted, planned.plan, planned.backend, deadline=execution.deadline)
     if planned.plan.fits:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -11,8 +12,8 @@ from elimina._core import SEARCH_SHARE, WORTH_A_SEARCH
 from elimina.errors import InputError
 from elimina.model.auxiliary_variables import is_auxiliary
 from elimina.model.table import Scopes
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import BOTH_PASSES, cpu_machine
-from elimina.planning.options import Options
 from elimina.planning.order import CELLS_PER_SECOND, Method, Order, find_order, find_partial_order
 from elimina.planning.planner import Elimination, make_plan
 from elimina.problem.preparation import Problem
@@ -42,7 +43,7 @@ _MIN_RELEASED_VARIABLES = 100_000
 """Least number of variables for which the memory of a quick order is returned to the system: 10 ms for a million."""
 
 
-def rough_order(problem: Problem, options: Options) -> Order:
+def rough_order(problem: Problem, options: CheckedOptions) -> Order:
     """Find an order of the free variables quickly, to learn how large the problem is."""
     scopes = _scopes(problem, problem.free)
     sizes = [problem.model.sizes[v] for v in problem.free]
@@ -57,7 +58,7 @@ def rough_order(problem: Problem, options: Options) -> Order:
     return result._replace(order=tuple([problem.free[v] for v in result.order]))
 
 
-def quick_order(problem: Problem, options: Options, seconds: float) -> Order:
+def quick_order(problem: Problem, options: CheckedOptions, seconds: float) -> Order:
     """Search for an order of the free variables for a short time."""
     sizes = [problem.model.sizes[v] for v in problem.free]
     result = find_order(
@@ -76,7 +77,7 @@ def is_settled(order: Order) -> bool:
     return order.method == "auto" and order.seconds >= SEARCH_SHARE / 2 * order.seconds_at(CELLS_PER_SECOND)
 
 
-def is_rough_enough(problem: Problem, options: Options, rough: Order, runs: int = 1) -> bool:
+def is_rough_enough(problem: Problem, options: CheckedOptions, rough: Order, runs: int = 1) -> bool:
     """Return whether the order is ``auto``, and a search for a better one would take longer than it can save."""
     worth = max(WORTH_A_SEARCH, _MIN_SEARCH_PER_QUICK_ORDER * rough.seconds / SEARCH_SHARE)
     return options.order == "auto" and rough.total_cells < worth * _speed(problem, runs)
@@ -87,7 +88,9 @@ def _speed(problem: Problem, runs: int) -> float:
     return CELLS_PER_SECOND / (BOTH_PASSES if problem.described.is_marginal else 1) / runs
 
 
-def elimination_order(problem: Problem, options: Options, rough: Order | None = None, runs: int = 1) -> tuple[int, ...]:
+def elimination_order(
+    problem: Problem, options: CheckedOptions, rough: Order | None = None, runs: int = 1
+) -> tuple[int, ...]:
     """Return an order of the free variables: searched for, or the given one without the variables that are fixed.
 
     Args:
@@ -125,7 +128,7 @@ def elimination_order(problem: Problem, options: Options, rough: Order | None = 
 
 
 def consistency_order(
-    problem: Problem, options: Options, number: int, first: Sequence[int] | None = None
+    problem: Problem, options: CheckedOptions, number: int, first: Sequence[int] | None = None
 ) -> tuple[int, ...]:
     """Return the order along which soft local consistency shifts costs to later variables.
 
@@ -142,7 +145,7 @@ def consistency_order(
 
         return tuple(random.Random(options.seed + number).sample(problem.free, len(problem.free)))
     previous = first if number < 2 else None
-    order = previous or elimination_order(problem, options._replace(order="min-fill", order_seconds=0.0))
+    order = previous or elimination_order(problem, replace(options, order="min-fill", order_seconds=0.0))
     return tuple(reversed(order) if number == 1 else order)
 
 
@@ -161,7 +164,7 @@ _KEPT_SIZES = (2, 16, 4096)
 """Numbers of values that the order search assumes for kept variables: larger ones keep them out of more messages."""
 
 
-def _order_around(problem: Problem, options: Options) -> tuple[int, ...]:
+def _order_around(problem: Problem, options: CheckedOptions) -> tuple[int, ...]:
     """Return an order of the free variables, found without links between the kept ones: the best one of a few."""
     number = {v: i for i, v in enumerate((*problem.free, *problem.kept))}
     scopes = [[number[v] for v in group.scope] for group in problem.groups]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -329,7 +330,7 @@ def _by_junction_tree(
     options_of_tree = Options(
         device=options.device, memory=options.memory, order=options.order, threads=options.threads
     )
-    tree_options = options_of_tree._replace(exact=True)
+    tree_options = replace(options_of_tree, exact=True)
     tree = JunctionTree(model, options=tree_options)
     hidden = [name for name in (query or [v.name for v in model.variables]) if name not in evidence]
     tree.set_evidence(evidence)

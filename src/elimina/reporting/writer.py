@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,7 +25,8 @@ from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.model.model import Model, variable_indices
 from elimina.model.states import State, StateIndex, is_missing
 from elimina.model.variable import Variable, index_of
-from elimina.planning.options import DEFAULT, Options, options_of
+from elimina.planning.option_checks import check_options, options_of
+from elimina.planning.options import DEFAULT, Options
 from elimina.problem.tasks import Task, TaskName, task_of
 from elimina.reporting import page_agents, page_search, tours
 from elimina.reporting.answers import (
@@ -113,7 +115,7 @@ def html_path(path: str | os.PathLike[str]) -> Path:
     return path
 
 
-@arguments.with_checked_keywords(Options._fields, "elimina.Options")
+@arguments.with_checked_keywords(Options, "elimina.Options")
 def report(
     model: Subject | ModelLike,
     task: TaskName | None = None,
@@ -176,7 +178,7 @@ def report(
         )
     graphical = as_model(model)
     answered_task = task_of(task) if task is not None else "mar" if graphical.sense == "probability" else "mpe"
-    settings.checked(answered_task, is_run=True)
+    check_options(settings, answered_task, is_run=True)
     states = {name: state for name, state in as_evidence(evidence, graphical).items() if not is_missing(state)}
     shown: dict[str, State] = {graphical[name].name: _shown(graphical[name], state) for name, state in states.items()}
     asked = [] if query is None else variable_indices(graphical, query, "query")
@@ -220,7 +222,7 @@ class _PageWriter:
             if plan.whole.order:
                 self._draw("Junction tree", lambda: shown_tree(plan, model))
             self._add("plan", "Plan", lambda: plan_section(plan, model))
-        options = asked.options._replace(on_bounds=history.append)
+        options = replace(asked.options, on_bounds=history.append)
         limit = self._seconds(_ANSWER_SHARE)
         result = self._result = self._made(
             "answer",

@@ -7,7 +7,7 @@ import math
 from elimina.errors import MemoryLimitError
 from elimina.number_texts import bytes_text, counted
 from elimina.option_names import by_interface, option
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.plan import Plan, Shortfall
 from elimina.problem.tasks import described
 
@@ -52,7 +52,7 @@ def check_fits(plan: Plan) -> None:
         raise MemoryLimitError(does_not_fit(plan))
 
 
-def check_kept(plan: Plan, options: Options) -> None:
+def check_kept(plan: Plan, options: CheckedOptions) -> None:
     """Raise MemoryLimitError if a plan exceeds its memory limit, without advice to use files.
 
     For tables that have to stay in memory, such as those of a junction tree.

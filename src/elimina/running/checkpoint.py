@@ -8,6 +8,7 @@ import os
 import time
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,7 +18,8 @@ from numpy.typing import NDArray
 from elimina import system
 from elimina.errors import InputError
 from elimina.model.model import Model
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.option_table import OPTIONS
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import Plan
 from elimina.problem.preparation import Problem
@@ -99,13 +101,13 @@ class Checkpoint:
         """Data for making the plan of the run to resume."""
         return PlanRecipe(*self._contents["choice"])
 
-    def check(self, model: Model, problem: Problem, options: Options) -> None:
+    def check(self, model: Model, problem: Problem, options: CheckedOptions) -> None:
         """Check that the run to resume had the same problem and options.
 
         Raises:
             InputError: The checkpoint is of another model, task or evidence, or of other options.
         """
-        asked = _identity(model, problem, options._replace(memory=self._memory))
+        asked = _identity(model, problem, replace(options, memory=self._memory))
         for name, value in asked.items():
             if self._contents["asked"][name] != value:
                 shown = f", {self._contents['asked'][name]}, not {value}" if name not in _DIGESTS else ""
@@ -114,7 +116,7 @@ class Checkpoint:
                     "go on with the same one, or give another directory"
                 )
 
-    def begin(self, model: Model, problem: Problem, planned: PlannedProblem, options: Options) -> None:
+    def begin(self, model: Model, problem: Problem, planned: PlannedProblem, options: CheckedOptions) -> None:
         """Begin to store a run of a plan, or resume one.
 
         Raises:
@@ -122,7 +124,7 @@ class Checkpoint:
         """
         digest = _plan_digest(planned.plan)
         if not self._contents:
-            asked = _identity(model, problem, options._replace(memory=self._memory))
+            asked = _identity(model, problem, replace(options, memory=self._memory))
             self._contents = {"asked": asked, "choice": list(recipe_of(planned)), "plan": digest, "state": {}}
             self._write({})
         elif self._contents["plan"] != digest:
@@ -261,14 +263,23 @@ class Checkpoint:
 _DIGESTS = ("model", "evidence")
 
 
-def _identity(model: Model, problem: Problem, options: Options) -> State:
+def _identity(model: Model, problem: Problem, options: CheckedOptions) -> State:
     """Return the identity of a run; the keys are the names in errors."""
     return {
         "model": _model_digest(model),
         "task": problem.task,
         "evidence": _digest(repr(sorted(problem.fixed.items())), _model_digest(problem.model)),
-        **options.of_checkpoint,
+        **_options_of(options),
     }
+
+
+def _options_of(options: CheckedOptions) -> State:
+    """Return the options that a checkpoint stores, because only a call with equal ones may continue it."""
+    stored = {record.name: getattr(options, record.name) for record in OPTIONS if record.is_of_checkpoint}
+    # The numbers of the GPUs are left out: there may be fewer after one was lost.
+    device = "cuda" if options.needs_gpu else options.device
+    order = options.order if isinstance(options.order, str) else " ".join(map(str, options.order))
+    return {**stored, "device": device, "order": order}
 
 
 def _sha256(data: bytes = b"") -> Any:

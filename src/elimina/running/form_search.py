@@ -7,9 +7,9 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from elimina.backends.device_group import devices_of
 from elimina.backends.protocols import Backend
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.listed_tables import seconds_written
 from elimina.planning.machine import speeds
-from elimina.planning.options import Options
 from elimina.planning.plan import Plan
 from elimina.planning.planner import Elimination, kept_plan
 from elimina.running.sparse_plans import MIN_WRITING_SECONDS, SLICE_REFINEMENT_FACTOR, may_pay, sparse_plan
@@ -64,7 +64,7 @@ class FormSearch:
         plans: Plans made so far.
     """
 
-    def __init__(self, backend: Backend, elimination: Elimination, options: Options, refinements: int) -> None:
+    def __init__(self, backend: Backend, elimination: Elimination, options: CheckedOptions, refinements: int) -> None:
         self.backend, self.elimination, self.options = backend, elimination, options
         self.times = SLICE_REFINEMENT_FACTOR**refinements
         self._refinements = refinements

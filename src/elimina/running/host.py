@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from elimina.backends.cpu import CpuBackend
 from elimina.backends.protocols import Backend
 from elimina.backends.registry import get_backend
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import Machine
-from elimina.planning.options import Options
 from elimina.planning.planner import Elimination
 from elimina.problem.preparation import Problem
 
 
-def backend_of(options: Options) -> Backend:
+def backend_of(options: CheckedOptions) -> Backend:
     """Return the requested backend; the CPU if estimates are to choose the device.
 
     Raises:
@@ -22,7 +22,7 @@ def backend_of(options: Options) -> Backend:
     return get_backend(options.device, options.threads) if options.needs_gpu else CpuBackend(options.threads)
 
 
-def host_memory(options: Options) -> int:
+def host_memory(options: CheckedOptions) -> int:
     """Return the usable bytes of the host."""
     free = CpuBackend().memory()
     return free if options.room is None or options.needs_gpu else options.room
@@ -32,21 +32,21 @@ SHARING_THREADS = 4
 """Largest number of threads by which time budgets are divided; otherwise set-up and planning would exceed them."""
 
 
-def sharing_threads(options: Options) -> int:
+def sharing_threads(options: CheckedOptions) -> int:
     """Return the number of threads by which time budgets are divided."""
     return min(options.host_threads, SHARING_THREADS)
 
 
-def turn_share(options: Options) -> float:
+def turn_share(options: CheckedOptions) -> float:
     """Return the factor that shortens a time budget, because several threads do the same work in less time."""
     return 1 / sharing_threads(options)
 
 
-def limits_of(backend: Backend, options: Options) -> tuple[Machine, int]:
+def limits_of(backend: Backend, options: CheckedOptions) -> tuple[Machine, int]:
     """Return the cost model of a backend, and its usable bytes."""
     return backend.machine, backend.memory() if options.room is None else options.room
 
 
-def elimination_on(backend: Backend, problem: Problem, order: Sequence[int], options: Options) -> Elimination:
+def elimination_on(backend: Backend, problem: Problem, order: Sequence[int], options: CheckedOptions) -> Elimination:
     """Return the elimination of a problem on a backend."""
     return Elimination(problem, order, *limits_of(backend, options), options.dtype)

@@ -9,8 +9,8 @@ from elimina.backends.cpu import CpuBackend
 from elimina.backends.gpu_start import outlasts_gpu_start
 from elimina.backends.protocols import Backend
 from elimina.backends.registry import find_cuda
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.mini_buckets import make_bounded_plan
-from elimina.planning.options import Options
 from elimina.planning.plan import Plan
 from elimina.planning.planner import Elimination
 from elimina.planning.tree import Bound, Partition
@@ -26,7 +26,7 @@ time limit of the messages."""
 
 
 def plan_within(
-    problem: Problem, order: Sequence[int], options: Options, max_bytes: float, seconds: float
+    problem: Problem, order: Sequence[int], options: CheckedOptions, max_bytes: float, seconds: float
 ) -> PlannedProblem:
     """Plan mini-buckets whose messages go to the host.
 
@@ -55,7 +55,7 @@ def plan_within(
     return PlannedProblem(problem, plan, backend, {})
 
 
-def bounding_plan(elimination: Elimination, options: Options, side: Bound | None) -> Plan:
+def bounding_plan(elimination: Elimination, options: CheckedOptions, side: Bound | None) -> Plan:
     """Plan mini-buckets by the options; ``side``: side of the bound on a sum, None for an optimum."""
     ibound = "auto" if options.ibound is None else options.ibound
     divide = _content_partition(elimination.problem, elimination.order, options)
@@ -64,7 +64,7 @@ def bounding_plan(elimination: Elimination, options: Options, side: Bound | None
 
 
 def _content_partition(
-    problem: Problem, order: Sequence[int], options: Options, seconds: float = MAX_PARTITION_SECONDS
+    problem: Problem, order: Sequence[int], options: CheckedOptions, seconds: float = MAX_PARTITION_SECONDS
 ) -> Callable[[int], Partition | None] | None:
     """Return a function that partitions by content at an i-bound; None if that is not requested or not possible.
 

@@ -11,9 +11,9 @@ from elimina.backends.gpu_start import is_cupy_installed, outlasts_gpu_start
 from elimina.backends.protocols import Backend
 from elimina.backends.registry import find_cuda, get_backend
 from elimina.errors import DeviceError
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.count_runs import with_count_runs
 from elimina.planning.machine import machine_of
-from elimina.planning.options import Options
 from elimina.planning.order import CELLS_PER_SECOND, Order
 from elimina.planning.ordering import elimination_order
 from elimina.planning.plan import Plan
@@ -31,7 +31,7 @@ from elimina.running.sparse_plans import sparse_plan
 
 def plan_problem(
     problem: Problem,
-    options: Options,
+    options: CheckedOptions,
     rough: Order | None = None,
     order: Sequence[int] | None = None,
     runs: int = 1,
@@ -81,7 +81,7 @@ def _plan_for(
     backend: Backend,
     problem: Problem,
     order: Sequence[int],
-    options: Options,
+    options: CheckedOptions,
     refinements: int = 0,
     is_hasty: bool = False,
     runs_once: bool = False,
@@ -93,7 +93,7 @@ def _plan_for(
     return with_count_runs(fitting_plan(backend, elimination, options, refinements), problem)
 
 
-def without_lost_devices(planned: PlannedProblem, options: Options) -> PlannedProblem | None:
+def without_lost_devices(planned: PlannedProblem, options: CheckedOptions) -> PlannedProblem | None:
     """Return a divided plan remade for the usable devices; None if there are none, or if the new plan does not fit."""
     remaining_devices = [device for device in devices_of(planned.backend) if _is_usable(device)]
     if not remaining_devices:
@@ -111,7 +111,7 @@ def _is_usable(device: Backend) -> bool:
     return True
 
 
-def plan_again(problem: Problem, choice: PlanRecipe, options: Options) -> PlannedProblem:
+def plan_again(problem: Problem, choice: PlanRecipe, options: CheckedOptions) -> PlannedProblem:
     """Make a plan again from its recipe, even if it does not fit the memory that remains now.
 
     Raises:
@@ -137,6 +137,6 @@ def plan_again(problem: Problem, choice: PlanRecipe, options: Options) -> Planne
     return PlannedProblem(problem, plan, backend, {"order": 0.0, "plan": time.perf_counter() - started})
 
 
-def plan_on(backend: Backend, problem: Problem, order: Sequence[int], options: Options) -> Plan:
+def plan_on(backend: Backend, problem: Problem, order: Sequence[int], options: CheckedOptions) -> Plan:
     """Plan for one backend, without slices."""
     return make_plan(elimination_on(backend, problem, order, options))

@@ -7,7 +7,7 @@ plan, and add a row to ``FORMS`` (one device) or to ``shared_plans.SHARED_FORMS`
 from __future__ import annotations
 
 from elimina.backends.protocols import Backend
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.plan import Plan
 from elimina.planning.planner import Elimination
 from elimina.running.form_search import FormRow, FormSearch, try_forms
@@ -65,7 +65,7 @@ FORMS: tuple[FormRow[FormSearch], ...] = (
 """The forms on one device. Slices are last, because an error quotes the last plan, and a sliced one says the most."""
 
 
-def fitting_plan(backend: Backend, elimination: Elimination, options: Options, refinements: int = 0) -> Plan:
+def fitting_plan(backend: Backend, elimination: Elimination, options: CheckedOptions, refinements: int = 0) -> Plan:
     """Plan an exact elimination for one backend, in the fastest form that fits.
 
     Plans that have too many slices or take too long are also made, so that an error can quote their figures, but they

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from elimina.model.model import Model
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import Machine
-from elimina.planning.options import Options
 from elimina.planning.ordering import quick_order
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import Plan
@@ -198,7 +198,7 @@ class _SegmentPlanner:
         seconds: Estimated seconds of these runs.
     """
 
-    def __init__(self, elimination: Elimination, options: Options, whole: Plan, form: Segments) -> None:
+    def __init__(self, elimination: Elimination, options: CheckedOptions, whole: Plan, form: Segments) -> None:
         self._elimination, self._options, self._whole = elimination, options, whole
         self._limits = SegmentLimits.of(elimination.machine, whole, form)
         self.plans: list[Plan] = []
@@ -236,7 +236,7 @@ class _SegmentPlanner:
 
 
 def make_segmented_plan(
-    elimination: Elimination, whole: Plan, options: Options, is_streamed: bool = False
+    elimination: Elimination, whole: Plan, options: CheckedOptions, is_streamed: bool = False
 ) -> Plan | None:
     """Plan an optimum in segments that fit; None if some segment does not fit, or if they take too long.
 

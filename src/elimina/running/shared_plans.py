@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from elimina.backends.device_group import devices_of, gpu_count, reach_each_other
 from elimina.backends.protocols import Backend
 from elimina.backends.registry import with_other_gpus
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import cuda_machine
-from elimina.planning.options import Options
 from elimina.planning.plan import RESIDENT, Plan
 from elimina.planning.planner import Elimination
 from elimina.planning.shards import make_shards
@@ -34,7 +34,7 @@ SLICES_EACH = (1, 4, 16)
 
 
 def shared_out(
-    backend: Backend, problem: Problem, order: Sequence[int], options: Options, plan: Plan
+    backend: Backend, problem: Problem, order: Sequence[int], options: CheckedOptions, plan: Plan
 ) -> tuple[Backend, Plan]:
     """Return all permitted GPUs and their plan if they should be faster together; else ``backend`` and ``plan``."""
     start = cuda_machine().start if options.chooses_device else 0.0
@@ -72,7 +72,7 @@ class SharedSearch:
         plans: Plans made so far, with the memory limit of one device; the first is the given plan, if it fits.
     """
 
-    def __init__(self, backend: Backend, count: int, problem: Problem, options: Options, plan: Plan) -> None:
+    def __init__(self, backend: Backend, count: int, problem: Problem, options: CheckedOptions, plan: Plan) -> None:
         self.backend, self.count, self.plan = backend, count, plan
         self.machine, self.memory = limits_of(backend, options)
         limit = min(plan.memory_limit, self.memory)
@@ -112,7 +112,7 @@ SHARED_FORMS: tuple[FormRow[SharedSearch], ...] = (
 """The forms on several devices, besides the form on a single one."""
 
 
-def shared_plan(backend: Backend, count: int, problem: Problem, options: Options, plan: Plan) -> Plan:
+def shared_plan(backend: Backend, count: int, problem: Problem, options: CheckedOptions, plan: Plan) -> Plan:
     """Return the fastest plan on ``count`` devices, possibly the given one.
 
     The devices share slices, or each computes a part of every large table of one plan.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from elimina.planning.ordering import elimination_order
 from elimina.planning.plan import Plan
 from elimina.planning.planner import Conditioning, make_plan
@@ -22,7 +24,7 @@ def in_slices(search: FormSearch) -> Plan | None:
         # slices.
         fixed = plan.form.variables
         one_slice = restrict(elimination.problem, dict.fromkeys(fixed, 0))
-        fresh = elimination_order(one_slice, options._replace(order_seconds=options.order_seconds / 2))
+        fresh = elimination_order(one_slice, replace(options, order_seconds=options.order_seconds / 2))
         others = [
             make_plan(elimination._replace(order=fresh), Conditioning(fixed, whole)),
             make_sliced_plan(elimination._replace(order=(*fresh, *fixed)), whole),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import Machine
 from elimina.planning.number_type import cost_bound
-from elimina.planning.options import Options
 from elimina.planning.plan import Plan
 from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.record import MAX_OPERANDS
@@ -24,7 +26,7 @@ SLICE_REFINEMENT_FACTOR = 16
 """Factor by which the expected number of tuples grows after each run with too little memory for them."""
 
 
-def sparse_plan(elimination: Elimination, options: Options, dense: Plan, refinements: int = 0) -> Plan | None:
+def sparse_plan(elimination: Elimination, options: CheckedOptions, dense: Plan, refinements: int = 0) -> Plan | None:
     """Return a plan with steps on sparse tables; None if these gain nothing.
 
     Args:
@@ -58,7 +60,7 @@ def may_pay(elimination: Elimination, dense: Plan, writing_seconds: float) -> bo
 
 
 def sparse_plan_in_fine_slices(
-    machine: Machine, problem: Problem, options: Options, plan: Plan, room: int, times: float = 1.0
+    machine: Machine, problem: Problem, options: CheckedOptions, plan: Plan, room: int, times: float = 1.0
 ) -> Plan:
     """Return a sparse plan in slices whose expected tuples fit; the given plan if that needs too many slices.
 
@@ -74,10 +76,10 @@ def sparse_plan_in_fine_slices(
     return make_sliced_sparse_plan(problem, machine, plan, room, max_slices, times) or plan if max_slices else plan
 
 
-def with_sparse_fit(elimination: Elimination, options: Options, plan: Plan) -> Plan:
+def with_sparse_fit(elimination: Elimination, options: CheckedOptions, plan: Plan) -> Plan:
     """Return a dense plan; if it does not fit, ``shortfall`` says whether an exact plan on sparse tables would."""
     if plan.fits or reason_for_dense(elimination.problem) is not None:
         return plan
     exact = elimination._replace(memory=plan.memory_limit, is_hasty=False, runs_once=False)
-    sparse = sparse_plan(exact, options._replace(tables="auto", ibound=None), make_plan(exact))
+    sparse = sparse_plan(exact, replace(options, tables="auto", ibound=None), make_plan(exact))
     return plan._replace(shortfall=plan.shortfall._replace(fits_sparse=sparse is not None and sparse.fits))

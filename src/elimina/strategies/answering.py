@@ -6,6 +6,7 @@ import contextlib
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
@@ -14,7 +15,7 @@ from elimina.methods.first_bounds import bounds_before_preparation
 from elimina.methods.small_networks import answer_at_once
 from elimina.model.model import Model
 from elimina.option_names import option
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.tasks import Task, described
 from elimina.result import OPEN_STATUSES, Result, own_assignment
 from elimina.running.garbage_collection import set_aside
@@ -41,7 +42,7 @@ def answer_question(
     evidence: EvidenceLike | None,
     query: Sequence[str | int] | None,
     time_limit: float | None,
-    options: Options,
+    options: CheckedOptions,
 ) -> Result:
     """Answer a question.
 
@@ -115,7 +116,7 @@ def answer_question(
     return own_assignment(result, models[0]) if models else result
 
 
-def _check_exact(result: Result, options: Options) -> None:
+def _check_exact(result: Result, options: CheckedOptions) -> None:
     """Refuse bounds and estimates if ``exact`` is set, unless the user or a gap ended the call.
 
     Raises:
@@ -143,7 +144,7 @@ def _check_exact(result: Result, options: Options) -> None:
     )
 
 
-def _with_tables_of_checkpoint(options: Options, task: Task, model: Model) -> Options:
+def _with_tables_of_checkpoint(options: CheckedOptions, task: Task, model: Model) -> CheckedOptions:
     """Return options with dense or sparse tables, whatever memory is free now: a resumed run has the same tables.
 
     Tables are dense, unless tables that list their tuples are too large to be written out.
@@ -153,10 +154,10 @@ def _with_tables_of_checkpoint(options: Options, task: Task, model: Model) -> Op
     cells = sum(table.cells for table in model.factors if table.rows is not None)
     max_bytes = options.room or _MAX_WRITTEN_BYTES
     is_sparse = described(task).has_rows and cells * _LEAST_CELL_BYTES > max_bytes
-    return options._replace(tables="sparse" if is_sparse else "dense")
+    return replace(options, tables="sparse" if is_sparse else "dense")
 
 
-def _checkpoint(folder: str, options: Options) -> contextlib.closing[Checkpoint]:
+def _checkpoint(folder: str, options: CheckedOptions) -> contextlib.closing[Checkpoint]:
     from elimina.running.checkpoint import Checkpoint
 
     return contextlib.closing(Checkpoint(folder, options.memory))

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from elimina.model.model import Model
 from elimina.model.states import Evidence
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.order import Order
 from elimina.problem.evidence import Observed, indices_asked, observe
 from elimina.problem.preparation import Problem, prepare
@@ -56,7 +57,7 @@ def plan_call(
     task: Task,
     evidence: Evidence | None,
     query: Sequence[str | int] | None,
-    options: Options,
+    options: CheckedOptions,
     time_limit: float | None = None,
     checkpoint: Checkpoint | None = None,
     shift_seconds: float = math.inf,
@@ -84,7 +85,7 @@ def plan_call(
     call_options = options
     asked = indices_asked(model, task, query)
     if time_limit is not None:
-        options = options._replace(order_seconds=min(options.order_seconds, _ORDER_TIME_SHARE * time_limit))
+        options = replace(options, order_seconds=min(options.order_seconds, _ORDER_TIME_SHARE * time_limit))
     started = time.perf_counter()
     if first is None:
         observed = observe(model, task, {} if evidence is None else evidence, asked)
@@ -116,7 +117,7 @@ def plan_call(
     return PlannedCall(first, planned._replace(seconds=seconds), original)
 
 
-def inquire(model: Model, observed: Observed, query: Sequence[int] | None, options: Options) -> MarginalQuery:
+def inquire(model: Model, observed: Observed, query: Sequence[int] | None, options: CheckedOptions) -> MarginalQuery:
     """Return the query for the requested posteriors, with the structure that computes them."""
     from elimina.methods.junction_structure import MarginalQuery, choose_structure
 

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -59,7 +60,7 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
         raise UnsupportedError(
             f"task count-optima needs integer costs, and this model has {kind}: round them first ({converter})"
         )
-    planned = solver.plan(options._replace(slices="never", scratch=None, tables="dense")).planned
+    planned = solver.plan(replace(options, slices="never", scratch=None, tables="dense")).planned
     if planned.plan.has_large_steps:
         return (yield from _bounded_optima(facts, MemoryLimitError(does_not_fit(planned.plan))))
     # Each variable has to have its own bucket, so no step may eliminate several variables.
@@ -93,7 +94,7 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
     # Variables in no table are not part of the plan, but the number of optima is a multiple of their domains' sizes.
     idle = set(range(len(model.variables))).difference(plan.order, planned.problem.fixed)
     rest = Model([model.variables[v] for v in (*plan.order, *idle)], tables, sense="probability")
-    counting_options = options._replace(order="auto", dtype=None)
+    counting_options = replace(options, order="auto", dtype=None)
     return (
         yield from scheduled(Solver(Question(rest, "count", {}, None), counting_options, counting), count_schedule.ROWS)
     )

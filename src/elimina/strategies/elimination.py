@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from elimina.errors import MemoryLimitError
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.plan import Plan
 from elimina.problem.tasks import described
 from elimina.result import Result
@@ -30,12 +31,12 @@ MAX_REFINEMENTS = 6
 
 def plan_whole(facts: Facts, _: Row) -> Attempt:
     """Plan without slices; the search for an order is short, because other strategies wait for the plan."""
-    options = facts.options._replace(slices="never")
+    options = replace(facts.options, slices="never")
     if isinstance(options.order, str):
         if is_out_of_reach(facts.quick_order, facts):
-            options = options._replace(order=facts.quick_order.order)
+            options = replace(options, order=facts.quick_order.order)
         elif needs_order_search(facts):
-            options = options._replace(order_seconds=options.order_seconds * turn_share(options))
+            options = replace(options, order_seconds=options.order_seconds * turn_share(options))
     return _planned(facts, options)
 
 
@@ -44,7 +45,7 @@ def plan_as_asked(facts: Facts, _: Row) -> Attempt:
     return _planned(facts, facts.options)
 
 
-def _planned(facts: Facts, options: Options) -> Attempt:
+def _planned(facts: Facts, options: CheckedOptions) -> Attempt:
     facts.prepared = facts.solver.plan(options, facts.refinements)
     if facts.plan.has_large_steps and not (facts.has_open_method and can_search(facts)):
         return Attempt(None, MemoryLimitError(does_not_fit(facts.plan)))
@@ -82,7 +83,7 @@ def elimination(facts: Facts, row: Row) -> Portfolio:
     return (yield from eliminated(facts, facts.options, row.rows))
 
 
-def eliminated(facts: Facts, options: Options, rows: tuple[Row, ...]) -> Portfolio:
+def eliminated(facts: Facts, options: CheckedOptions, rows: tuple[Row, ...]) -> Portfolio:
     """Run rows that plan and run; if sparse tables do not fit, run them again, in finer slices or on dense tables."""
     sparse_failure: MemoryLimitError | None = None
     refinements = 0
@@ -102,7 +103,7 @@ def eliminated(facts: Facts, options: Options, rows: tuple[Row, ...]) -> Portfol
         if plan.sparse is None or options.tables != "auto":
             return Attempt(None, failure)
         sparse_failure = failure
-        options = options._replace(tables="dense")
+        options = replace(options, tables="dense")
         logger.info("dense tables are tried")
 
 
@@ -171,10 +172,10 @@ def largest_mini_buckets(facts: Facts, row: Row) -> Portfolio:
     """Run mini-buckets as large as time allows, small ones first, in the order of a plan that does not fit."""
     order, options = facts.plan.whole.order, facts.options.for_bounds
     ibound = facts.solver.affordable_ibound(facts.planned, options)
-    return (yield from _bounded(facts, options._replace(ibound=ibound, order=order), row.rows))
+    return (yield from _bounded(facts, replace(options, ibound=ibound, order=order), row.rows))
 
 
-def _bounded(facts: Facts, options: Options, rows: tuple[Row, ...]) -> Portfolio:
+def _bounded(facts: Facts, options: CheckedOptions, rows: tuple[Row, ...]) -> Portfolio:
     solver, outcome = facts.solver, Attempt()
     asked = Facts(solver, solver.options)
     if is_long(asked.quick_order, asked):
@@ -183,7 +184,7 @@ def _bounded(facts: Facts, options: Options, rows: tuple[Row, ...]) -> Portfolio
     for shift in dict.fromkeys((options.shift, "none")):
         for partition in ("auto", "scope") if options.partition == "auto" else (options.partition,):
             order = solver.planned_order() or options.order
-            largest = options._replace(shift=shift, partition=partition, order=order)
+            largest = replace(options, shift=shift, partition=partition, order=order)
             last = yield from eliminated(facts, largest, rows)
             # If a requested i-bound does not fit, the call fails, even if smaller mini-buckets gave bounds.
             outcome = last if solver.options.ibound not in (None, "auto") else _later(outcome, last)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from elimina.backends.cpu import CpuBackend
 from elimina.methods.paused_search import PausedSearch
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import speeds
-from elimina.planning.options import Options
 from elimina.planning.order import CELLS_PER_SECOND, Order
 from elimina.planning.ordering import QUICK_SECONDS
 from elimina.planning.plan import Plan
@@ -50,7 +51,7 @@ class Facts:
         executed: Plan that ran; None: no plan ran.
     """
 
-    def __init__(self, solver: Solver, options: Options, refinements: int = 0) -> None:
+    def __init__(self, solver: Solver, options: CheckedOptions, refinements: int = 0) -> None:
         self.solver, self.options, self.refinements = solver, options, refinements
         self.failure: EliminaError | None = None
         self.prepared: PlannedCall | None = None
@@ -117,9 +118,9 @@ class Facts:
         return memory_of(self.options)
 
     @cached_property
-    def host_options(self) -> Options:
+    def host_options(self) -> CheckedOptions:
         """Options of work on the host before a GPU is opened, limited by the host's memory."""
-        return self.options._replace(device="cpu", memory=None) if self.options.needs_gpu else self.options
+        return replace(self.options, device="cpu", memory=None) if self.options.needs_gpu else self.options
 
     @cached_property
     def can_filter(self) -> bool:
@@ -183,12 +184,12 @@ class Facts:
         return self.prepared.planned.plan
 
 
-def memory_of(options: Options) -> int:
+def memory_of(options: CheckedOptions) -> int:
     """Return the bytes that may be used on the device: the limit, or the free memory of the host."""
     return CpuBackend(options.threads).memory() if options.room is None else options.room
 
 
-def can_filter(problem: Problem, options: Options) -> bool:
+def can_filter(problem: Problem, options: CheckedOptions) -> bool:
     """Return whether filtered elimination takes a problem in the host's memory; False if a GPU is requested."""
     from elimina.methods.filtering import reason_too_large, reason_unsupported
 

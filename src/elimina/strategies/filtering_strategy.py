@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from elimina.methods.filtering import filtered_optimum, optimum_on_rows
 from elimina.methods.search_state import SearchLimits
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem
 from elimina.result import Result
 from elimina.running.budget import Budget
@@ -14,7 +14,7 @@ from elimina.strategies.row import Row
 from elimina.strategies.strategy import Strategy
 
 
-def filtering(problem: Problem, options: Options, run: Call, seconds: float) -> Strategy:
+def filtering(problem: Problem, options: CheckedOptions, run: Call, seconds: float) -> Strategy:
     """Return filtered elimination for some seconds; it leaves out assignments worse than the best one so far."""
 
     def work(budget: Budget) -> Result:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from elimina.errors import TimeLimitError
 from elimina.methods.local_search import AssignmentSearch
 from elimina.methods.paused_search import PausedSearch
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem
 from elimina.result import Result
 from elimina.running.budget import Budget
@@ -16,7 +16,7 @@ from elimina.strategies.row import Row
 from elimina.strategies.strategy import Strategy
 
 
-def improving(problem: Problem, options: Options, run: Call, paused: PausedSearch, seconds: float) -> Strategy:
+def improving(problem: Problem, options: CheckedOptions, run: Call, paused: PausedSearch, seconds: float) -> Strategy:
     """Return a local search for some seconds, from the best assignment so far."""
 
     def work(budget: Budget) -> Result:

@@ -8,6 +8,7 @@ tables over the variables of the query.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,7 +35,7 @@ def marginal_map(facts: Facts, _: Row) -> Portfolio:
     """Sum out all variables except the query, and find the best values of the query by the requested method."""
     solver = facts.solver
     options, run = solver.options, solver.run
-    planned = solver.plan(options._replace(ibound=None)).planned
+    planned = solver.plan(replace(options, ibound=None)).planned
     problem = planned.problem
     may_bound = (options.solving.may_bound or options.solving.searches) and not options.exact
     if not planned.plan.fits and may_bound:
@@ -59,7 +60,8 @@ def marginal_map(facts: Facts, _: Row) -> Portfolio:
         assignment = with_observed(problem, maximum.assignment)
         return maximum.replace(task="mmap", assignment=assignment, stats={**stats, **maximum.stats, "summation": stats})
 
-    maximisation_options = options._replace(
+    maximisation_options = replace(
+        options,
         order=options.order if isinstance(options.order, str) else "auto",
         ibound="auto" if options.solving.bounds and options.ibound is None else options.ibound,
         on_plan=None,

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from elimina import system
@@ -17,9 +18,9 @@ from elimina.model.model import Model
 from elimina.model.states import Evidence
 from elimina.number_texts import bytes_text, counted, seconds_text
 from elimina.option_names import option
+from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import BOUNDED_TABLE_SECONDS
 from elimina.planning.option_values import IBound
-from elimina.planning.options import Options
 from elimina.planning.order import Order
 from elimina.planning.ordering import is_settled, quick_order, rough_order
 from elimina.planning.plan import Plan
@@ -80,7 +81,9 @@ class Solver:
         k_best_search: Branch and bound for the k best assignments, which also resumes; None: it has not begun.
     """
 
-    def __init__(self, question: Question, options: Options, run: Call, checkpoint: Checkpoint | None = None) -> None:
+    def __init__(
+        self, question: Question, options: CheckedOptions, run: Call, checkpoint: Checkpoint | None = None
+    ) -> None:
         self.question, self.options, self.run, self.checkpoint = question, options, run, checkpoint
         run.sign = question.model.sign
         self.paused = PausedSearch()
@@ -94,7 +97,7 @@ class Solver:
         """Prepare the problem."""
         model, task, _, query = self.question
         asked = indices_asked(model, task, query)
-        self.options = self.options._replace(upper_bound=known_total(model, self.options.upper_bound))
+        self.options = replace(self.options, upper_bound=known_total(model, self.options.upper_bound))
         self._prepare(asked)
 
     @without_collection()
@@ -180,7 +183,7 @@ class Solver:
             planned = next(self._ladder, None)
         return None if planned is None else self._bounding(planned, options, ShiftedProblem(self.problem, None))
 
-    def affordable_ibound(self, planned: PlannedProblem, options: Options) -> IBound:
+    def affordable_ibound(self, planned: PlannedProblem, options: CheckedOptions) -> IBound:
         """Return the largest i-bound of mini-buckets that time and memory allow, in the order of a plan."""
         from elimina.methods.weighted_mini_buckets import affordable_ibounds
 
@@ -218,15 +221,15 @@ class Solver:
         order = tuple(self._first.order)
         return (*sorted(set(self._first.problem.free).difference(order)), *order)
 
-    def trial_plan(self, order: Order, options: Options) -> Plan:
+    def trial_plan(self, order: Order, options: CheckedOptions) -> Plan:
         """Return a plan for its figures alone; it has this order, unless the options have one."""
         if isinstance(options.order, str):
-            options = options._replace(order=order.order)
+            options = replace(options, order=order.order)
         with self.run.phase("plan"), self._for_planning():
             return plan_problem(self.problem, options.beside(self.run.held)).plan
 
     @without_collection()
-    def plan(self, options: Options, refinements: int = 0) -> PlannedCall:
+    def plan(self, options: CheckedOptions, refinements: int = 0) -> PlannedCall:
         """Plan the prepared problem within the memory that the call does not hold."""
         held = max(0, self.run.held - self._grown)
         prepared = self._plan(options.beside(held), refinements)
@@ -239,7 +242,7 @@ class Solver:
                 prepared = self._plan(options.beside(held), refinements)
         return self._explained(prepared, options, held)
 
-    def _explained(self, prepared: PlannedCall, options: Options, held: int) -> PlannedCall:
+    def _explained(self, prepared: PlannedCall, options: CheckedOptions, held: int) -> PlannedCall:
         """Return a plan; if it exceeds the memory limit, ``shortfall`` names a limit with which it would fit."""
         plan = prepared.planned.plan
         if plan.fits or options.room is None or not plan.on_host:
@@ -257,12 +260,12 @@ class Solver:
         yield
         self._grown += max(0, self.run.held - before)
 
-    def _is_beyond(self, options: Options, needed: int) -> bool:
+    def _is_beyond(self, options: CheckedOptions, needed: int) -> bool:
         """Return whether a plan's bytes exceed the remaining memory of the call."""
         room = options.beside(self.run.held).room
         return options.is_shared and room is not None and needed > room
 
-    def _plan(self, options: Options, refinements: int) -> PlannedCall:
+    def _plan(self, options: CheckedOptions, refinements: int) -> PlannedCall:
         model, task, evidence, query = self.question
         limit = max(MIN_PLANNING_SECONDS, self.run.seconds)
         with self.run.phase("plan") as part_seconds:
@@ -284,7 +287,7 @@ class Solver:
         _log_plan(plan)
         return prepared._replace(planned=prepared.planned._replace(seconds={}))
 
-    def execution(self, prepared: PlannedCall, options: Options) -> Strategy:
+    def execution(self, prepared: PlannedCall, options: CheckedOptions) -> Strategy:
         """Return the run of a plan."""
         first, planned, original = prepared
         if planned.plan.minibuckets is not None or original is not None:
@@ -308,7 +311,7 @@ class Solver:
         """Return the execution of a plan within a budget, with the user's listener for progress."""
         return Execution(planned.problem, planned.plan, planned.backend, self.tell_progress, budget.deadline)
 
-    def _bounding(self, planned: PlannedProblem, options: Options, original: ShiftedProblem | None) -> Strategy:
+    def _bounding(self, planned: PlannedProblem, options: CheckedOptions, original: ShiftedProblem | None) -> Strategy:
         """Return the run of a plan with mini-buckets.
 
         Args:
@@ -349,7 +352,7 @@ def _log_plan(plan: Plan) -> None:
     )
 
 
-def _eliminate(inquiry: MarginalQuery | None, execution: Execution, options: Options) -> Result:
+def _eliminate(inquiry: MarginalQuery | None, execution: Execution, options: CheckedOptions) -> Result:
     if inquiry is not None:
         from elimina.methods.marginals import posteriors
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import replace
 
 from elimina.methods.and_or_search import searched_optimum
 from elimina.methods.paused_search import FIRST_CONSISTENCY_SECONDS, PausedSearch
 from elimina.methods.search_state import SearchLimits
-from elimina.planning.options import Options
+from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem
 from elimina.result import Result
 from elimina.running.budget import Budget
@@ -27,7 +28,7 @@ time, does not depend on the speed of the machine."""
 
 def by_search(
     problem: Problem,
-    options: Options,
+    options: CheckedOptions,
     run: Call,
     paused: PausedSearch,
     seconds: float = math.inf,
@@ -106,5 +107,5 @@ def nodes_of_search(facts: Facts, row: Row) -> Strategy:
 
 def round_of_search(facts: Facts, row: Row) -> Strategy:
     """Return a search by one round of mini-buckets, in the best order so far, for the row's seconds."""
-    options = facts.host_options._replace(order=facts.searched_order.order)
+    options = replace(facts.host_options, order=facts.searched_order.order)
     return by_search(facts.problem, options, facts.call, facts.paused, row.budget(facts), rounds=1)

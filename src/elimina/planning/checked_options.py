@@ -1,0 +1,132 @@
+"""Options of a call after their checks, with what the library derives from them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+from elimina.planning.devices import gpu_numbers
+from elimina.planning.options import Options
+from elimina.planning.solve_methods import SOLVE_METHODS, SolveMethod
+from elimina.system import available_threads
+
+USUAL_ASSIGNMENTS = 10
+"""Number of assignments of a call that names none."""
+
+MAX_SLICES = 1 << 16
+"""Largest number of slices by ``auto``."""
+
+_MIN_SHARED_BYTES = 1 << 24
+"""Smallest memory limit that also counts a call's memory besides tables: any process grows by some MiB at its start."""
+
+_MIN_MEMORY_SHARE = 0.25
+"""Share of a memory limit that always stays available to tables: even small tables give bounds."""
+
+_SPARE_MEMORY_SHARE = 0.125
+"""Reserve in an advised limit, as a share of it: the memory of equal calls differs a little."""
+
+
+class CheckedOptions(Options):
+    """Options with plain values (memory in bytes, paths as text), as ``option_checks.check_options`` returns them."""
+
+    @property
+    def shifts_tables(self) -> bool:
+        """True if costs are shifted between tables."""
+        return self.shift in ("tables", "clusters", "all")
+
+    @property
+    def shifts_clusters(self) -> bool:
+        """True if costs are shifted between joined tables, too."""
+        return self.shift in ("clusters", "all")
+
+    @property
+    def matches_moments(self) -> bool:
+        """True if costs are shifted between mini-buckets."""
+        return self.shift in ("buckets", "all")
+
+    @property
+    def for_bounds(self) -> CheckedOptions:
+        """The options for mini-buckets in place of a method that does not fit."""
+        return replace(self, dtype=None, slices="auto", scratch=None, tables="auto")
+
+    @property
+    def names_another_way(self) -> bool:
+        """True if slices, files or sparse tables are requested for tables that do not fit."""
+        return self.asks_for_slices or self.tables == "sparse"
+
+    @property
+    def max_slices(self) -> int:
+        """Largest number of slices."""
+        return {"auto": MAX_SLICES, "never": 0}[self.slices] if isinstance(self.slices, str) else self.slices
+
+    @property
+    def keeps_tables(self) -> bool:
+        """True if all tables stay on the device, where a checkpoint saves them."""
+        return self.checkpoint is not None and self.scratch is None
+
+    @property
+    def room(self) -> int | None:
+        """Bytes that may be used on the device; None: its free memory. The options must have been checked."""
+        return cast(int | None, self.memory)
+
+    def beside(self, held: int) -> CheckedOptions:
+        """Return checked options for work that begins while a call holds some memory of the host.
+
+        Args:
+            held: Bytes by which the process has grown. They are not subtracted from a GPU's limit, nor from a limit so
+                small that the start of the process alone would exceed it.
+        """
+        room = self.room
+        if room is None or not self.is_shared:
+            return self
+        return replace(self, memory=max(room - held, int(room * _MIN_MEMORY_SHARE)))
+
+    def limit_for(self, needed: int, held: int) -> int:
+        """Return a memory limit, with a reserve, that leaves some bytes to new work while a call holds others."""
+        spared = needed + int(needed * _SPARE_MEMORY_SHARE)
+        return spared if spared < _MIN_SHARED_BYTES else spared + held + int(held * _SPARE_MEMORY_SHARE)
+
+    @property
+    def is_shared(self) -> bool:
+        """True if the host's memory is limited, and the limit is large enough to include the call's other memory."""
+        return self.room is not None and not self.needs_gpu and self.room >= _MIN_SHARED_BYTES
+
+    @property
+    def assignments(self) -> int:
+        """Number of assignments to find."""
+        return USUAL_ASSIGNMENTS if self.k is None else self.k
+
+    @property
+    def host_threads(self) -> int:
+        """Number of CPU threads that may be used."""
+        return self.threads or available_threads()
+
+    @property
+    def needs_gpu(self) -> bool:
+        """True if a GPU is requested."""
+        return bool(gpu_numbers(self.device))
+
+    @property
+    def may_use_gpu(self) -> bool:
+        """True unless the CPU is requested."""
+        return self.chooses_device or self.needs_gpu
+
+    @property
+    def chooses_device(self) -> bool:
+        """True if the estimates choose the device."""
+        return self.device == "auto"
+
+    @property
+    def looks_for_optimum(self) -> bool:
+        """True if only filtering or search may answer: the method demands it, or ``auto`` has an upper bound."""
+        return self.solving.seeks_optimum or (self.solving.is_open and self.upper_bound is not None)
+
+    @property
+    def solving(self) -> SolveMethod:
+        """Properties of the method."""
+        return SOLVE_METHODS[self.method]
+
+    @property
+    def asks_for_slices(self) -> bool:
+        """True if a number of slices or a directory for tables is given, which requests elimination."""
+        return self.scratch is not None or self.slices not in ("auto", "never")
