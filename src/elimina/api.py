@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from elimina import arguments, system
@@ -13,7 +12,7 @@ from elimina.errors import InputError
 from elimina.io.sources import EvidenceLike, ModelLike, as_evidence, as_model
 from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.option_checks import check_options, options_of, plan_options
-from elimina.planning.options import DEFAULT, Options
+from elimina.planning.options import DEFAULT, Options, replace
 from elimina.planning.plan import Plan
 from elimina.problem.tasks import TaskName, task_of
 from elimina.progress import Progress

@@ -6,7 +6,6 @@ import math
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -26,7 +25,7 @@ from elimina.model.row_table import RowTable
 from elimina.option_names import by_interface
 from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.option_checks import check_options, options_of
-from elimina.planning.options import DEFAULT, Options
+from elimina.planning.options import DEFAULT, Options, replace
 from elimina.problem.observations import assignment_of
 from elimina.result import EndedBy, Marginals, NoMarginals, Result, Status
 from elimina.strategies.call import Call

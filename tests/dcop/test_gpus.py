@@ -13,8 +13,8 @@ from elimina.backends.cpu import CpuBackend
 from elimina.dcop import Network, Problem
 from elimina.dcop import engine as engines
 from elimina.dcop.engine import Engine, GpuPool
+from elimina.dcop.network import ORDERS
 from elimina.dcop.problem import HEURISTICS
-from elimina.dcop.simulator import ORDERS
 from tests import calls
 from tests.calls import solve_by_agents as solve
 from tests.dcop.running import random_problem

@@ -14,8 +14,9 @@ from elimina import Model, Table, Variable
 from elimina.dcop import AgentOptions, Network, Problem
 from elimina.dcop import solve as solve_directly
 from elimina.dcop.agent import pseudo_tree
+from elimina.dcop.network import ORDERS
 from elimina.dcop.problem import HEURISTICS, AgentProfile
-from elimina.dcop.simulator import ORDERS, Simulation
+from elimina.dcop.simulator import Simulation
 from elimina.generate import random_model
 from tests.calls import solve_by_agents as solve
 from tests.dcop.running import random_problem, run_agents, settings_of

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from elimina.dcop import Network, Problem
+from elimina.dcop.network import ORDERS, Order
 from elimina.dcop.problem import HEURISTICS
-from elimina.dcop.simulator import ORDERS, Order
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
 from elimina.model.variable import Variable

@@ -40,8 +40,8 @@ from elimina.cli.options import (
 )
 from elimina.dcop import AgentOptions, Network, Problem, solve
 from elimina.dcop.agent import Forecast
+from elimina.dcop.network import ORDERS
 from elimina.dcop.problem import HEURISTICS
-from elimina.dcop.simulator import ORDERS
 from elimina.dcop.solve import ALGORITHMS
 from elimina.errors import InputError, source_text
 from elimina.io.files import suffix_of

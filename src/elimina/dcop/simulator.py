@@ -9,113 +9,18 @@ Only messages connect agents, so an agent waits only for work that it depends on
 from __future__ import annotations
 
 import heapq
-import math
 import random
-import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple
 
-from elimina import arguments
 from elimina.dcop.agent import Agent, Agreement
 from elimina.dcop.engine import Engine, GpuPool
+from elimina.dcop.network import Network, Order, drawn_delay, is_reliable, repeat_seconds
 from elimina.dcop.problem import FIXED, KINDS, TRAVERSAL, Message
-from elimina.display import with_types_as_written
-from elimina.errors import DcopError, InputError
+from elimina.errors import DcopError
 from elimina.result import Delivery
-
-Order = Literal["time", "fifo", "random"]
-_SHOWN_NAMES = 8
-"""Largest number of names in an error."""
-
-ORDERS: tuple[Order, ...] = get_args(Order)
-"""Order of deliveries: by the agents' clocks, as sent, or at random."""
-
-SEEDS = (-(2**63), 2**63 - 1)
-"""Smallest and largest random seed: integers of 64 bits."""
-
-
-@with_types_as_written
-class Network(NamedTuple):
-    """Settings of the simulated network.
-
-    Attributes:
-        order: Order of deliveries: see ``ORDERS``.
-        delay: Simulated delay of a message, in seconds.
-        jitter: Maximum random delay added to each message, in seconds (uniform), so that messages overtake each other.
-        loss: Share of transmissions that are lost; they are repeated until they are acknowledged.
-        duplicate: Share of transmissions that arrive twice.
-        retries: Number of repeats of a message before the run fails.
-        crashes: Agent -> number of the received message at which it crashes; it keeps only its log of messages.
-        downtime: Simulated time until a crashed agent restarts, in seconds; infinity for never.
-        seed: Random seed.
-
-    Examples:
-        >>> from elimina import dcop
-        >>> problem = dcop.read("examples/meetings.yaml")
-        >>> network = dcop.Network(delay=0.1, loss=0.2, seed=1)
-        >>> dcop.solve(problem, network=network).status
-        'optimal'
-    """
-
-    order: Order = "time"
-    delay: float = 0.0
-    jitter: float = 0.0
-    loss: float = 0.0
-    duplicate: float = 0.0
-    retries: int = 30
-    crashes: Mapping[str, int] = {}
-    downtime: float = 0.1
-    seed: int = 0
-
-    @property
-    def is_reliable(self) -> bool:
-        """True if no transmission is lost or arrives twice, and no agent crashes."""
-        return not (self.loss or self.duplicate or self.crashes)
-
-    def delay_from(self, generator: random.Random) -> float:
-        """Return the delay of a message, in seconds."""
-        return self.delay + (generator.uniform(0, self.jitter) if self.jitter else 0.0)
-
-    @property
-    def deliveries(self) -> tuple[Order, float, float, int]:
-        """Order and delays of a reliable network, and the seed, as the core takes them."""
-        return self.order, self.delay, self.jitter, self.seed
-
-    @property
-    def patience(self) -> float:
-        """Seconds before a message is first repeated: more than the message and its acknowledgement take."""
-        return 4 * (self.delay + self.jitter) + 1e-3
-
-    def check(self, names: frozenset[str]) -> None:
-        """Check the fields for agents of these names.
-
-        Raises:
-            TypeError: A field has the wrong type.
-            InputError: A field has an invalid value.
-        """
-        if self.order not in ORDERS:
-            raise InputError(f"unknown order of delivery {self.order!r}; it is one of {', '.join(ORDERS)}")
-        for name in ("delay", "jitter", "downtime"):
-            seconds = arguments.number(name, getattr(self, name), "a number of seconds")
-            if seconds < 0:
-                raise InputError(f"{name} is {seconds} s; it cannot be negative")
-            if sys.float_info.max < seconds < math.inf:
-                raise InputError(f"{name} is {arguments.shown(seconds)} s; that is out of the range of a float")
-        for name in ("loss", "duplicate"):
-            if not 0 <= arguments.number(name, getattr(self, name), "a share from 0 to 1") <= 1:
-                raise InputError(f"{name} is {getattr(self, name)}; it is a share from 0 to 1")
-        arguments.integer("retries", self.retries, 0)
-        arguments.integer("seed", self.seed, *SEEDS)
-        if not isinstance(self.crashes, Mapping):
-            raise arguments.wrong_type("crashes", self.crashes, "a mapping from agents to numbers of messages")
-        for name, number in self.crashes.items():
-            if name not in names:
-                listing = ", ".join(sorted(names)[:_SHOWN_NAMES]) + (", ..." if len(names) > _SHOWN_NAMES else "")
-                raise InputError(f"there is no agent {name!r} that could crash; agents are {listing}")
-            if arguments.integer(f"crashes[{name!r}]", number) < 1:
-                raise InputError(f"agent {name!r} is to crash at its message {number}; they count from 1 on")
 
 
 class Queue:
@@ -289,7 +194,7 @@ class Simulation:
         self._listener, self._watch, self._gpus = listener, watch, gpus
         self._random = random.Random(network.seed)
         self._queue = Queue(network.order, self._random)
-        self._crashes, self._is_reliable = dict(network.crashes), network.is_reliable
+        self._crashes, self._is_reliable = dict(network.crashes), is_reliable(network)
         self._tally, self._repeated = Tally(), 0
         if agreement is not None:
             self._tally.add_agreement(agreement)
@@ -417,11 +322,11 @@ class Simulation:
     def _post(self, host: _Host, messages: Iterable[Message]) -> None:
         clock, operations = host.clock, host.operations
         if self._is_reliable:
-            put, delay, count = self._queue.put, self._network.delay_from, self._tally.add
+            put, network, count = self._queue.put, self._network, self._tally.add
             for message in messages:
                 count(type(message.body), message.size)
                 put(
-                    clock + delay(self._random),
+                    clock + drawn_delay(network, self._random),
                     _Transmission(message.sender, message.receiver, 0, message, clock, operations),
                 )
             return
@@ -443,11 +348,11 @@ class Simulation:
         """Send a packet, or lose it, or send it twice."""
         for _ in range(2 if self._random.random() < self._network.duplicate else 1):
             if self._random.random() >= self._network.loss:
-                self._queue.put(time + self._network.delay_from(self._random), packet)
+                self._queue.put(time + drawn_delay(self._network, self._random), packet)
 
     def _remind(self, host: _Host, packet: _Transmission, time: float, tries: int) -> None:
         """Set a timer that repeats a packet if no acknowledgement has come; each wait is longer."""
-        later = time + self._network.patience * 2 ** min(tries, 8)
+        later = time + repeat_seconds(self._network) * 2 ** min(tries, 8)
         self._queue.put(later, partial(self._repeat, host, packet, tries), is_due=True)
 
     def _repeat(self, host: _Host, packet: _Transmission, tries: int, time: float) -> None:

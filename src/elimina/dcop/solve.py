@@ -17,8 +17,9 @@ from elimina.backends.cpu import CpuBackend
 from elimina.dcop.agent import Agent, Agreement, Finished, Forecast, agree, look_ahead, pseudo_tree
 from elimina.dcop.dpop import Efforts
 from elimina.dcop.engine import Engine, GpuPool
+from elimina.dcop.network import Network, check_network, delivery_settings, is_reliable
 from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, names_in_errors, views
-from elimina.dcop.simulator import Figures, Network, Simulation
+from elimina.dcop.simulator import Figures, Simulation
 from elimina.dcop.together import exact_answer, solve_together
 from elimina.errors import DeviceError, InputError, TimeLimitError
 from elimina.methods.first_bounds import first_bounds
@@ -218,7 +219,7 @@ def solve(
     settings = settings_of(problem.model, algorithm, options, memory)
     if not isinstance(network, Network):
         raise arguments.wrong_type("network", network, "an elimina.dcop.Network")
-    network.check(frozenset(agent.name for agent in problem.agents))
+    check_network(network, frozenset(agent.name for agent in problem.agents))
     device = device_name(options.agents)
     if device == "auto":
         raise InputError("agents compute on cpu or GPUs, not on 'auto': name them, such as cuda or cuda:0,cuda:1")
@@ -254,9 +255,9 @@ def _agreement(
     problem: Problem, settings: Settings, network: Network, options: AgentOptions, deadline: float
 ) -> Agreement | None:
     """Return the pseudo-tree that the core lets agents build; None if the network has faults, a timer or a listener."""
-    if not network.is_reliable or options.listener is not None or options.timer is not time.perf_counter:
+    if not is_reliable(network) or options.listener is not None or options.timer is not time.perf_counter:
         return None
-    return agree(problem, settings, *network.deliveries, _Watch(deadline))
+    return agree(problem, settings, *delivery_settings(network), _Watch(deadline))
 
 
 def _simulated(

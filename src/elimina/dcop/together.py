@@ -19,8 +19,9 @@ from elimina.backends.protocols import Backend, run_once
 from elimina.dcop.agent import Agreement, planned_tree
 from elimina.dcop.dpop import DTYPES, WIDEST, Efforts
 from elimina.dcop.engine import AT_ONCE, LEAST_WORK, NOTICEABLE, WIDE, Engine, Shape
+from elimina.dcop.network import Network, delivery_settings
 from elimina.dcop.problem import Problem, Settings, Util, Value, sizes_of_messages
-from elimina.dcop.simulator import Figures, Network, Tally
+from elimina.dcop.simulator import Figures, Tally
 from elimina.errors import InputError
 from elimina.methods.optimum import decode_value
 from elimina.model.model import Model
@@ -194,5 +195,5 @@ def _figures(
     mail = work.mail(traversals, owners, _UTIL, _VALUE)
     tally.add_all(Util, mail.messages, mail.util_bytes, mail.largest_bytes)
     tally.add_all(Value, mail.messages, mail.value_bytes, mail.largest_bytes)
-    chain = pass_messages(traversals, owners, agreement.clocks, work, seconds, *network.deliveries, watch)
+    chain = pass_messages(traversals, owners, agreement.clocks, work, seconds, *delivery_settings(network), watch)
     return tally.figures(chain.seconds, chain.operations, 0)

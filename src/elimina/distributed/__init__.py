@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from elimina import arguments
@@ -19,7 +18,7 @@ from elimina.model.model import Model
 from elimina.model.states import Evidence
 from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.option_checks import check_options
-from elimina.planning.options import DEFAULT, Options
+from elimina.planning.options import DEFAULT, Options, replace
 from elimina.problem.evidence import known_total, observe
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result, own_assignment

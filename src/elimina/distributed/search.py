@@ -14,7 +14,6 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +34,7 @@ from elimina.methods.cost_shifting import MAX_SHIFT_SECONDS, ShiftedProblem, shi
 from elimina.methods.search_state import FIRST_ROUND_SECONDS, Listener, SearchLimits, SearchState
 from elimina.methods.soft_consistency import CoreUnits, SoftConsistency
 from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.options import replace
 from elimina.planning.ordering import elimination_order
 from elimina.problem.preparation import Problem
 from elimina.result import Result

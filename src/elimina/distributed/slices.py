@@ -9,7 +9,6 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -31,7 +30,7 @@ from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import DEALT_SECONDS
 from elimina.planning.option_checks import check_options, options_of, plan_options
 from elimina.planning.option_table import Engine
-from elimina.planning.options import DEFAULT, Options, Tables
+from elimina.planning.options import DEFAULT, Options, Tables, replace
 from elimina.planning.plan import Plan
 from elimina.planning.planner import Elimination
 from elimina.planning.slicing import make_finer_plan

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from operator import itemgetter
 
 from elimina import system
@@ -27,6 +26,7 @@ from elimina.number_texts import bytes_text
 from elimina.option_names import option
 from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.number_type import cost_bound
+from elimina.planning.options import replace
 from elimina.planning.order import MAX_SEED
 from elimina.planning.ordering import consistency_order, elimination_order
 from elimina.problem.preparation import Problem

@@ -12,7 +12,6 @@ import itertools
 import math
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -38,6 +37,7 @@ from elimina.planning.machine import (
     OWN_STEP_SECONDS,
     cuda_machine,
 )
+from elimina.planning.options import replace
 from elimina.planning.ordering import elimination_order
 from elimina.planning.plan import Plan
 from elimina.planning.program import case_planner, pack

@@ -12,7 +12,6 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from elimina.model.states import Evidence
 from elimina.number_texts import bytes_text
 from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.number_type import cost_bound
+from elimina.planning.options import replace
 from elimina.planning.ordering import elimination_order
 from elimina.problem.evidence import with_evidence
 from elimina.problem.preparation import Problem, prepare

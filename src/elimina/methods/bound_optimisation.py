@@ -10,7 +10,6 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -23,6 +22,7 @@ from elimina.methods.local_search import AssignmentSearch
 from elimina.methods.mini_bucket_tree import MiniBucketTree, largest_tree
 from elimina.option_names import option
 from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.options import replace
 from elimina.planning.ordering import elimination_order
 from elimina.planning.tree import Bound
 from elimina.problem.preparation import Problem, prepare

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from elimina.methods.compiled_tree import CompiledTree, Observations, memory_err
 from elimina.methods.small_networks import rewritten_for_sums
 from elimina.model.model import Model, names_of, variable_indices
 from elimina.model.variable import state_array
+from elimina.planning.options import replace
 from elimina.problem.evidence import Observed, with_factors
 from elimina.problem.preparation import with_scopes
 from elimina.problem.rewriting import is_rewritten

@@ -10,7 +10,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
@@ -24,6 +23,7 @@ from elimina.model.table import FORBIDDEN, Table
 from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import GPU_CLUSTER_SECONDS
 from elimina.planning.number_type import cost_bound
+from elimina.planning.options import replace
 from elimina.planning.ordering import elimination_order
 from elimina.problem.preparation import Problem, allowed_ranges, prepare
 from elimina.running.content_partition import partition_by_content

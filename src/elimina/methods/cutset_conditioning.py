@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.methods.factor_lists import FactorList, table_bytes
 from elimina.methods.sum_estimate import Limits, SumEstimate
 from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.options import replace
 from elimina.planning.ordering import elimination_order
 from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.slicing import Slicer

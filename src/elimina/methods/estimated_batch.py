@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from elimina.methods.batch import Batch
 from elimina.methods.posterior_estimation import ESTIMATE_SECONDS, error_of, posteriors_within
 from elimina.model.model import Model
 from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.options import replace
 from elimina.planning.ordering import elimination_order
 from elimina.problem.evidence import Observed
 from elimina.problem.preparation import prepare

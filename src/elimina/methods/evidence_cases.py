@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from elimina.methods.batch import Batch
 from elimina.methods.small_networks import rewritten_for_sums
 from elimina.model.model import Model
 from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.options import replace
 from elimina.problem.evidence import Observed, with_leaves
 from elimina.problem.observations import impossible_text
 from elimina.running.propagated_tables import Posteriors

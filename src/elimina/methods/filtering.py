@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +33,7 @@ from elimina.number_texts import bytes_text
 from elimina.option_names import option
 from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.number_type import cost_bound
+from elimina.planning.options import replace
 from elimina.planning.ordering import elimination_order
 from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.record import MAX_OPERANDS

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +24,7 @@ from elimina.methods.proposals import Proposal, forward_proposal, message_propos
 from elimina.methods.sum_estimate import Limits, SampleFolds, SumEstimate
 from elimina.methods.weight_statistics import WeightStatistics
 from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.options import replace
 from elimina.planning.ordering import elimination_order
 from elimina.problem.preparation import Problem
 

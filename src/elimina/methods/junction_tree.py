@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -20,6 +19,7 @@ from elimina.model.model import variable_indices
 from elimina.model.states import State
 from elimina.model.variable import state_array
 from elimina.number_texts import bytes_text
+from elimina.planning.options import replace
 from elimina.problem.evidence import Observed, with_factors, with_leaves
 from elimina.problem.merging import Merged
 from elimina.problem.observations import impossible_text

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from elimina.methods.bounded_side import BoundedSide
 from elimina.methods.factor_logarithms import FactorLogarithms
 from elimina.methods.mini_bucket_tree import MiniBucketTree, largest_tree
 from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.options import replace
 from elimina.problem.preparation import Problem, restrict
 from elimina.result import Result
 

@@ -6,7 +6,6 @@ import logging
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +20,7 @@ from elimina.model.variable import Variable
 from elimina.number_texts import bytes_text, counted, seconds_text
 from elimina.option_names import option
 from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.options import replace
 from elimina.planning.order import CELLS_PER_SECOND
 from elimina.planning.ordering import rough_order
 from elimina.planning.packed_steps import Outputs

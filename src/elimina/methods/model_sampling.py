@@ -6,7 +6,6 @@ import contextlib
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +29,7 @@ from elimina.model.states import Evidence
 from elimina.number_texts import bytes_text, counted
 from elimina.option_names import option
 from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.options import replace
 from elimina.planning.ordering import elimination_order
 from elimina.problem.evidence import observe
 from elimina.problem.observations import evidence_of, impossible_text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from elimina.methods.small_networks import rewritten_for_sums
 from elimina.model.model import Model, names_of, variable_indices
 from elimina.model.named_table import NamedTable, NamedTables
 from elimina.number_texts import bytes_text
+from elimina.planning.options import replace
 from elimina.problem.evidence import with_leaves
 from elimina.problem.observations import impossible_text
 from elimina.problem.rewriting import is_rewritten

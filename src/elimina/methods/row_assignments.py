@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ from elimina.model.model import Model
 from elimina.model.variable import Variable, state_array
 from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import KEPT_TREE_RUNS
+from elimina.planning.options import replace
 from elimina.planning.ordering import elimination_order
 from elimina.planning.tree import junction_tree, plan_tree
 from elimina.problem.cases import prepare_batch

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from elimina.model.table import Table
 from elimina.model.variable import Variable
 from elimina.number_texts import bytes_text, count_text
 from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.options import replace
 from elimina.running.host import host_memory
 from elimina.system import cached_property
 

@@ -9,7 +9,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -25,6 +24,7 @@ from elimina.methods.summation import summation_does_not_fit, with_observed
 from elimina.model.model import Model
 from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.option_values import IBound
+from elimina.planning.options import replace
 from elimina.planning.order import Method, find_order
 from elimina.planning.ordering import elimination_order
 from elimina.planning.tree import Bound, bucket_tree

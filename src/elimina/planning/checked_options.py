@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import cast
 
 from elimina.planning.devices import gpu_numbers
-from elimina.planning.options import Options
+from elimina.planning.options import Options, replace
 from elimina.planning.solve_methods import SOLVE_METHODS, SolveMethod
 from elimina.system import available_threads
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Hashable, Sequence
-from dataclasses import fields, replace
-from typing import Any, TypeVar
+from dataclasses import fields
+from typing import Any
 
 from elimina import arguments
 from elimina.errors import InputError
 from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.option_table import OPTIONS, Engine, OptionRecord
 from elimina.planning.option_values import joined
-from elimina.planning.options import Options
+from elimina.planning.options import AnyOptions, Options, replace
 from elimina.problem.tasks import Task, described
-
-AnyOptions = TypeVar("AnyOptions", bound=Options)
 
 _PLAIN = frozenset((str, int, float, bool, type(None)))
 """Types of the values of checked options that may be cached."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from elimina.model.states import Evidence
 from elimina.planning.option_values import IBound
@@ -133,3 +133,15 @@ class Options:
 
 
 DEFAULT = Options()
+
+AnyOptions = TypeVar("AnyOptions", bound=Options)
+
+if TYPE_CHECKING:
+    from dataclasses import replace as replace
+else:
+    # The function of the standard library takes eight times as long: several percent of the time of a small model.
+    def replace(options: AnyOptions, **values: Any) -> AnyOptions:
+        """Return a copy of options with other values."""
+        copy = object.__new__(type(options))
+        vars(copy).update(vars(options), **values)
+        return copy

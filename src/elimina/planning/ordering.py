@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import cast
 
 import numpy as np
@@ -14,6 +13,7 @@ from elimina.model.auxiliary_variables import is_auxiliary
 from elimina.model.table import Scopes
 from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import BOTH_PASSES, cpu_machine
+from elimina.planning.options import replace
 from elimina.planning.order import CELLS_PER_SECOND, Method, Order, find_order, find_partial_order
 from elimina.planning.planner import Elimination, make_plan
 from elimina.problem.preparation import Problem

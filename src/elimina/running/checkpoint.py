@@ -8,7 +8,6 @@ import os
 import time
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -20,6 +19,7 @@ from elimina.errors import InputError
 from elimina.model.model import Model
 from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.option_table import OPTIONS
+from elimina.planning.options import replace
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import Plan
 from elimina.problem.preparation import Problem

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from elimina.planning.options import replace
 from elimina.planning.ordering import elimination_order
 from elimina.planning.plan import Plan
 from elimina.planning.planner import Conditioning, make_plan

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import Machine
 from elimina.planning.number_type import cost_bound
+from elimina.planning.options import replace
 from elimina.planning.plan import Plan
 from elimina.planning.planner import Elimination, make_plan
 from elimina.planning.record import MAX_OPERANDS

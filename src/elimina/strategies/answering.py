@@ -6,7 +6,6 @@ import contextlib
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from elimina.errors import InputError, MemoryLimitError, TimeLimitError
@@ -16,6 +15,7 @@ from elimina.methods.small_networks import answer_at_once
 from elimina.model.model import Model
 from elimina.option_names import option
 from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.options import replace
 from elimina.problem.tasks import Task, described
 from elimina.result import OPEN_STATUSES, Result, own_assignment
 from elimina.running.garbage_collection import set_aside

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from elimina.model.model import Model
 from elimina.model.states import Evidence
 from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.options import replace
 from elimina.planning.order import Order
 from elimina.problem.evidence import Observed, indices_asked, observe
 from elimina.problem.preparation import Problem, prepare

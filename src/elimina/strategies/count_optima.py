@@ -11,7 +11,6 @@ import contextlib
 import functools
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.number_texts import counted
 from elimina.option_names import by_interface, option
+from elimina.planning.options import replace
 from elimina.result import Result
 from elimina.running.advice import MAX_MACHINE_BYTES, does_not_fit
 from elimina.running.budget import Budget

@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
 from elimina.errors import MemoryLimitError
 from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.options import replace
 from elimina.planning.plan import Plan
 from elimina.problem.tasks import described
 from elimina.result import Result

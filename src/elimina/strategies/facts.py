@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from elimina.backends.cpu import CpuBackend
 from elimina.methods.paused_search import PausedSearch
 from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import speeds
+from elimina.planning.options import replace
 from elimina.planning.order import CELLS_PER_SECOND, Order
 from elimina.planning.ordering import QUICK_SECONDS
 from elimina.planning.plan import Plan

@@ -8,7 +8,6 @@ tables over the variables of the query.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from elimina.errors import MemoryLimitError
 from elimina.methods.summation import summation_does_not_fit, with_observed
 from elimina.model.model import Model
 from elimina.model.table import Table
+from elimina.planning.options import replace
 from elimina.result import Result
 from elimina.running.budget import Budget
 from elimina.running.execution import Execution, Progress, statistics

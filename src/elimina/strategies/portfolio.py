@@ -6,7 +6,6 @@ import contextlib
 import logging
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from elimina import system
@@ -21,6 +20,7 @@ from elimina.option_names import option
 from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.machine import BOUNDED_TABLE_SECONDS
 from elimina.planning.option_values import IBound
+from elimina.planning.options import replace
 from elimina.planning.order import Order
 from elimina.planning.ordering import is_settled, quick_order, rough_order
 from elimina.planning.plan import Plan

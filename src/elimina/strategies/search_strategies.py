@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import replace
 
 from elimina.methods.and_or_search import searched_optimum
 from elimina.methods.paused_search import FIRST_CONSISTENCY_SECONDS, PausedSearch
 from elimina.methods.search_state import SearchLimits
 from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.options import replace
 from elimina.problem.preparation import Problem
 from elimina.result import Result
 from elimina.running.budget import Budget
