@@ -12,6 +12,7 @@ from elimina.methods.dynamic_model import DynamicModel
 from elimina.methods.family_counts import Families, prior_counts
 from elimina.methods.parameter_learning import (
     Fit,
+    FitEnd,
     FitOptions,
     FitQuestion,
     check_fit_options,
@@ -112,7 +113,13 @@ def fit(
         cases = rows_of(frame, model, ignore_extra=checked.ignore_extra)
         return fit_parameters(FitQuestion(families, cases, prior_counts(prior, families)), checked, report)
 
-    return call.result_or_early(work, lambda cause: fits[0].with_end(cause) if fits else None)
+    return call.result_or_early(work, lambda cause: _with_end(fits[0], cause) if fits else None)
+
+
+def _with_end(fit: Fit[Any], cause: FitEnd) -> Fit[Any]:
+    """Return a fit with another cause of its end."""
+    logs = fit.log_likelihoods, fit.log_posteriors
+    return Fit(fit.model, *logs, ended_by=cause, rows=fit.rows, start=fit.start)
 
 
 def _check_left_out(argument: str, is_left_out: bool, reason: str) -> None:

@@ -56,7 +56,7 @@ MILLISECONDS = {
     "elimina.methods.optimum -> elimina.methods.slice_bounds": 10.4,
     "elimina.methods.slice_bounds -> elimina.methods.and_or_search": 25,
     "elimina.methods.slice_bounds -> elimina.methods.cost_shifting": 10,
-    "elimina.planning.options -> elimina.planning.tiers": 3.4,
+    "elimina.planning.option_checks -> elimina.planning.tiers": 3.4,
     "elimina.running.mini_bucket_plans -> elimina.running.content_partition": 2.6,
     "elimina.running.plan_choice -> elimina.running.shared_plans": 2.5,
     "elimina.running.propagated_tables -> elimina.io.posteriors": 20,

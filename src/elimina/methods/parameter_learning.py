@@ -94,11 +94,6 @@ class Fit(Displayed, Generic[Fitted]):
         """Natural logarithm of the probability of all rows under the fitted model."""
         return self.log_likelihoods[-1]
 
-    def with_end(self, ended_by: FitEnd) -> Fit[Fitted]:
-        """Return the fit with another cause of its end."""
-        logs = self.log_likelihoods, self.log_posteriors
-        return Fit(self.model, *logs, ended_by=ended_by, rows=self.rows, start=self.start)
-
     def _figures(self) -> list[Row]:
         mean = f"{self.log_likelihood / self.rows:.4g} a row"
         start = "" if not self.start else f", from restart {self.start}"
