@@ -89,7 +89,7 @@ def with_checked_keywords(
 
     Args:
         options_type: Type of the function's argument ``options``, if it has one.
-        written: That type, as a user writes it.
+        written: Name of that type, as a user writes it.
     """
     fields = () if options_type is None else tuple(field.name for field in dataclasses.fields(options_type))
 

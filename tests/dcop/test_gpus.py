@@ -13,7 +13,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.dcop import Network, Problem
 from elimina.dcop import engine as engines
 from elimina.dcop.engine import Engine, GpuPool
-from elimina.dcop.network import ORDERS
+from elimina.dcop.network_settings import ORDERS
 from elimina.dcop.problem import HEURISTICS
 from tests import calls
 from tests.calls import solve_by_agents as solve

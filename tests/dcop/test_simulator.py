@@ -14,7 +14,7 @@ from elimina import Model, Table, Variable
 from elimina.dcop import AgentOptions, Network, Problem
 from elimina.dcop import solve as solve_directly
 from elimina.dcop.agent import pseudo_tree
-from elimina.dcop.network import ORDERS
+from elimina.dcop.network_settings import ORDERS
 from elimina.dcop.problem import HEURISTICS, AgentProfile
 from elimina.dcop.simulator import Simulation
 from elimina.generate import random_model

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from elimina.dcop import Network, Problem
-from elimina.dcop.network import ORDERS, Order
+from elimina.dcop.network_settings import ORDERS, Order
 from elimina.dcop.problem import HEURISTICS
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table

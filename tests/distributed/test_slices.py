@@ -205,8 +205,6 @@ def test_options_of_cases_are_checked(client) -> None:
     for options, message in ((Options(memory="lots"), "'lots'"), (Options(threads=0), "threads")):
         with pytest.raises(InputError, match=message):
             ClusterBatch(client, network, (0,), None, options, 3)
-        with pytest.raises(InputError, match=message):
-            Batch(network, (0,), None, options, 3)
 
 
 def test_limits(client) -> None:

@@ -781,3 +781,10 @@ def test_symbols_that_do_not_fit(question, symbols, kind, text):
     model = DynamicModel.hidden_markov([0.6, 0.4], [[0.7, 0.3], [0.4, 0.6]], [[0.5, 0.4, 0.1], [0.1, 0.3, 0.6]])
     with pytest.raises(kind, match=text):
         getattr(model, question)(symbols)
+
+
+def test_a_memory_limit_may_be_text_in_each_question():
+    data = {"umbrella": ["yes", "no"]}
+    for ask in (UMBRELLA.filter, UMBRELLA.smooth, UMBRELLA.log_likelihood, UMBRELLA.viterbi):
+        assert ask(data, memory="1GiB") is not None
+    assert UMBRELLA.predict(data, 2, memory="1GiB").marginals

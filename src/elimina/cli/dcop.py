@@ -40,7 +40,7 @@ from elimina.cli.options import (
 )
 from elimina.dcop import AgentOptions, Network, Problem, solve
 from elimina.dcop.agent import Forecast
-from elimina.dcop.network import ORDERS
+from elimina.dcop.network_settings import ORDERS
 from elimina.dcop.problem import HEURISTICS
 from elimina.dcop.solve import ALGORITHMS
 from elimina.errors import InputError, source_text

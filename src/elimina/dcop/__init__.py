@@ -2,7 +2,7 @@
 
 from elimina.dcop.agent import Agent
 from elimina.dcop.formats import read, write
-from elimina.dcop.network import Network
+from elimina.dcop.network_settings import Network
 from elimina.dcop.problem import AgentProfile, Problem
 from elimina.dcop.solve import AgentOptions, solve
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from elimina.dcop.agent import Agent, Agreement
 from elimina.dcop.engine import Engine, GpuPool
-from elimina.dcop.network import Network, Order, drawn_delay, is_reliable, repeat_seconds
+from elimina.dcop.network_settings import Network, Order, drawn_delay, is_reliable, repeat_seconds
 from elimina.dcop.problem import FIXED, KINDS, TRAVERSAL, Message
 from elimina.errors import DcopError
 from elimina.result import Delivery

@@ -17,7 +17,7 @@ from elimina.backends.cpu import CpuBackend
 from elimina.dcop.agent import Agent, Agreement, Finished, Forecast, agree, look_ahead, pseudo_tree
 from elimina.dcop.dpop import Efforts
 from elimina.dcop.engine import Engine, GpuPool
-from elimina.dcop.network import Network, check_network, delivery_settings, is_reliable
+from elimina.dcop.network_settings import Network, check_network, delivery_settings, is_reliable
 from elimina.dcop.problem import HEURISTICS, Heuristic, Problem, Settings, names_in_errors, views
 from elimina.dcop.simulator import Figures, Simulation
 from elimina.dcop.together import exact_answer, solve_together

@@ -19,7 +19,7 @@ from elimina.backends.protocols import Backend, run_once
 from elimina.dcop.agent import Agreement, planned_tree
 from elimina.dcop.dpop import DTYPES, WIDEST, Efforts
 from elimina.dcop.engine import AT_ONCE, LEAST_WORK, NOTICEABLE, WIDE, Engine, Shape
-from elimina.dcop.network import Network, delivery_settings
+from elimina.dcop.network_settings import Network, delivery_settings
 from elimina.dcop.problem import Problem, Settings, Util, Value, sizes_of_messages
 from elimina.dcop.simulator import Figures, Tally
 from elimina.errors import InputError

@@ -310,7 +310,7 @@ class Batch:
         if not single.plan.keep or single.plan.peak_bytes > memory:
             return []
         # Plans for single cases are made quickly and pack memory less tightly, so they need a larger arena.
-        roomy = single.plan.with_room(_CASE_ARENA_FACTOR * single.plan.arena_cells)
+        roomy = _with_arena(single.plan, _CASE_ARENA_FACTOR * single.plan.arena_cells)
         if roomy.peak_bytes > memory:
             return [CaseByCase(single, self.columns)]
         single = single._replace(plan=roomy)
@@ -575,3 +575,9 @@ def _static_bytes(plan: Plan) -> int:
 def _case_bytes(plan: Plan) -> int:
     """Return the bytes of a case, estimated from a plan for a few cases."""
     return (plan.peak_bytes - _static_bytes(plan)) // _CASE_MULTIPLE
+
+
+def _with_arena(plan: Plan, cells: int) -> Plan:
+    """Return a plan with a larger arena than its tables need, in the host's memory."""
+    host = plan.bytes["host"] + (cells - plan.arena_cells) * plan.itemsize
+    return plan._replace(arena_cells=cells, bytes={**plan.bytes, "host": host})

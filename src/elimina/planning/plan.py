@@ -321,11 +321,6 @@ class Plan(NamedTuple):
         """True if the plan does not fit because of its number of steps, whatever its tables."""
         return not self.is_recorded or (not self.fits and 2 * self.planning_bytes > self.peak_bytes)
 
-    def with_room(self, cells: int) -> Plan:
-        """Return the plan with a larger arena than its tables need, in the host's memory."""
-        host = self.bytes["host"] + (cells - self.arena_cells) * self.itemsize
-        return self._replace(arena_cells=cells, bytes={**self.bytes, "host": host})
-
     def __str__(self) -> str:
         return "\n".join(f"{name + ':':22}{text}" for name, text in self._figures())
 
