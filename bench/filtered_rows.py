@@ -15,6 +15,7 @@ import argparse
 import csv
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 def rows_alone(model: elimina.Model, optimum: int, way: str, options: Options, limit: float) -> elimina.Result:
     """Costs shifted, and one plan on rows up to the optimum."""
-    own = options._replace(order_seconds=0.5, slices="never")
+    own = replace(options, order_seconds=0.5, slices="never")
     problem, backend = prepare(model, "mpe", {}), get_backend(own.device, own.threads)
     original = shift_tables(problem, own._replace(device="cpu"), 1.0)
     order = elimination_order(original.moved, own)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -90,13 +91,13 @@ def run(
 ) -> elimina.Result | None:
     """One core or the GPU; None where it would take too long."""
     options = elimina.Options(device=device, order=order, threads=1, ibound=z)
-    plan = elimina.plan(model, options=options._replace(shift="none", partition="scope"))
+    plan = elimina.plan(model, options=replace(options, shift="none", partition="scope"))
     if not plan.fits or (device == "cpu" and 3 * plan.seconds > limit):
         return None
     shift, partition = way
     # A tenth of the time is for shifting before.
     limit = max(60.0, 10 * limit)
-    options = options._replace(method="mbe", shift=shift, partition=partition)
+    options = replace(options, method="mbe", shift=shift, partition=partition)
     return elimina.solve(model, time_limit=limit, options=options)
 
 
