@@ -44,7 +44,7 @@ def rows_alone(model: elimina.Model, optimum: int, way: str, options: Options, l
     """Costs shifted, and one plan on rows up to the optimum."""
     own = replace(options, order_seconds=0.5, slices="never")
     problem, backend = prepare(model, "mpe", {}), get_backend(own.device, own.threads)
-    original = shift_tables(problem, own._replace(device="cpu"), 1.0)
+    original = shift_tables(problem, replace(own, device="cpu"), 1.0)
     order = elimination_order(original.moved, own)
     known = FilterBounds(elimina.Result("bounded", "mpe"), optimum, original, order)
     planned = filtered_plan(known, backend, own)
