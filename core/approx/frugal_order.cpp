@@ -18,12 +18,12 @@ std::vector<int> frugal_order(const plan::PlannedTree& planned) {
     for (const int v : tree.separators[node]) bits.back() += bits_of(v);
     std::vector<int> sorted(tree.children[node].begin(), tree.children[node].end());
     std::ranges::stable_sort(sorted, {}, [&](int child) { return bits[child] - peaks[child]; });
-    double held = 0, peak = bits.back() + bits_of(tree.variables[node]);
+    double stored_bits = 0, peak = bits.back() + bits_of(tree.variables[node]);
     for (const int child : sorted) {
-      peak = std::max(peak, held + peaks[child]);
-      held += bits[child];
+      peak = std::max(peak, stored_bits + peaks[child]);
+      stored_bits += bits[child];
     }
-    peaks.push_back(std::max(peak, held));
+    peaks.push_back(std::max(peak, stored_bits));
     children.append(sorted);
     if (tree.parents[node] < 0) stack.push_back(node);
   }

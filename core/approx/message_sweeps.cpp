@@ -114,7 +114,7 @@ double MessageSweeps::send(std::int32_t v, double* message, const double* cavity
   return change;
 }
 
-// Does what `update_pair` does, for two variables of two states: most very large models are made of such factors.
+// A faster `update_pair` for two variables of two states, because most very large models are made of such factors.
 double MessageSweeps::update_binary_pair(const Place& place, double damping) {
   const std::span scope = scopes_[place.factor];
   const double* const table = values_.data() + place.table;

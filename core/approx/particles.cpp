@@ -56,19 +56,19 @@ void Particles::resample_if_uneven(i64 number, double point) {
   for (std::int32_t& lane : origin) lane = std::min(lane, last);
   std::fill(logs_.begin(), logs_.end(), 0.0);
   std::vector<i64>& unread = unread_.emplace_back();
-  std::size_t kept = 0;
+  std::size_t survivors = 0;
   states_before_.resize(count);
   for (const i64 v : read_) {
     if (last_uses_[std::size_t(v)] >= number) {
       unread.push_back(v);
       continue;
     }
-    read_[kept++] = v;
+    read_[survivors++] = v;
     std::int32_t* const row = row_of(v);
     std::copy_n(row, count, states_before_.begin());
     for (std::size_t lane = 0; lane < count; ++lane) row[lane] = states_before_[std::size_t(origin[lane])];
   }
-  read_.resize(kept);
+  read_.resize(survivors);
 }
 
 double Particles::finish() {

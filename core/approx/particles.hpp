@@ -20,7 +20,7 @@ class Particles {
   // Begins a group. `states`: the first row; `row`: distance between rows; `logs`: natural logarithms of the weights.
   void begin(std::int32_t* states, i64 row, std::span<double> logs);
 
-  // Notes that the variable with this number was drawn.
+  // Records that the variable with this number was drawn.
   void add(i64 number) { read_.push_back(number); }
   // Resamples if few samples have most of the weight; afterwards all weights are equal. `number`: the variable drawn
   // last; `point`: a random number of at least 0 and below 1.

@@ -450,7 +450,7 @@ std::vector<int> WeightedMiniBuckets::decode(int count, std::uint64_t seed) cons
   return assignments;
 }
 
-double WeightedMiniBuckets::evaluate(std::span<const double> parameters, std::vector<double>* wanted) {
+double WeightedMiniBuckets::evaluate(std::span<const double> parameters, std::vector<double>* output_gradient) {
   set_parameters(parameters);
   live_.resize(live_cells_);
   records_.resize(records_begin_.back());
@@ -458,13 +458,13 @@ double WeightedMiniBuckets::evaluate(std::span<const double> parameters, std::ve
   double bound = 0;
   for (const int r : sequence_) {
     check_stop();
-    send(r, wanted != nullptr);
+    send(r, output_gradient != nullptr);
     if (parents_[r] >= 0) continue;
     bound += live_[offsets_[r]];
     rounding_ += std::numeric_limits<double>::epsilon() * (std::abs(bound) < -kLogOfZero ? std::abs(bound) : 0);
   }
-  if (!wanted) return bound;
-  std::vector<double>& gradient = *wanted;
+  if (!output_gradient) return bound;
+  std::vector<double>& gradient = *output_gradient;
   gradient.assign(parameters.size(), 0.0);
   marginals_.assign(marginal_begin_.back(), 0.0);
   if (bound == kLogOfZero) return bound;

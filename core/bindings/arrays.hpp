@@ -26,9 +26,9 @@ std::vector<T> list_of(const Words<const T>& words) {
 // Returns an array that owns the items.
 template <class T, std::size_t Axes>
 Array<T, int(Axes)> array_of(std::vector<T> items, const std::array<std::size_t, Axes>& shape) {
-  auto* kept = new std::vector<T>(std::move(items));
-  nanobind::capsule owner(kept, [](void* data) noexcept { delete static_cast<std::vector<T>*>(data); });
-  return Array<T, int(Axes)>(kept->data(), Axes, shape.data(), owner);
+  auto* vector = new std::vector<T>(std::move(items));
+  nanobind::capsule owner(vector, [](void* data) noexcept { delete static_cast<std::vector<T>*>(data); });
+  return Array<T, int(Axes)>(vector->data(), Axes, shape.data(), owner);
 }
 
 template <class T>

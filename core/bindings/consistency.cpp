@@ -52,13 +52,13 @@ nb::dict run(Search& search, double seconds, double nodes, double memory, nb::ob
   Ended ended;
   const Limits limits{seconds, static_cast<std::uint64_t>(std::min(nodes, 1e18)),
                       static_cast<std::size_t>(std::min(memory, 1e18)), listener_of(poll, ended)};
-  const bool done = unlocked([&] { return search.run(limits); });
+  const bool is_complete = unlocked([&] { return search.run(limits); });
   if (ended.raised) throw nb::python_error();
   nb::dict result;
   result["value"] = search.has_solution() ? search.best() : std::vector<int>{};
   result["cost"] = search.cost();
   result["bound"] = search.bound();
-  result["done"] = done;
+  result["done"] = is_complete;
   result["nodes"] = search.nodes();
   result["interrupted"] = ended.interrupted;
   return result;
@@ -70,8 +70,8 @@ struct OpenNodes {
 
 OpenNodes take_open(Search& search) {
   std::vector<std::int64_t> bounds, lengths, words;
-  const auto put = [&](const Decision& made) {
-    words.insert(words.end(), {made.var, made.value, static_cast<std::int64_t>(made.rule)});
+  const auto put = [&](const Decision& decision) {
+    words.insert(words.end(), {decision.var, decision.value, static_cast<std::int64_t>(decision.rule)});
   };
   for (const Open& node : search.take_open()) {
     bounds.push_back(node.bound);
@@ -94,19 +94,19 @@ void replace_open(Search& search, const Words<const std::int64_t>& bounds, const
                   const Words<const std::int64_t>& words) {
   if (bounds.size() != lengths.size()) throw nb::value_error("each node has a bound and a length");
   std::vector<Open> open(bounds.size());
-  std::size_t at = 0;
+  std::size_t position = 0;
   for (std::size_t i = 0; i < open.size(); ++i) {
     if (bounds(i) < 0) throw nb::value_error("bounds are at least 0");
-    if (lengths(i) < 0 || static_cast<std::uint64_t>(lengths(i)) > (words.size() - at) / 3)
+    if (lengths(i) < 0 || static_cast<std::uint64_t>(lengths(i)) > (words.size() - position) / 3)
       throw nb::value_error("there are fewer decisions");
     std::vector<Decision> path;
-    for (std::int64_t n = 0; n < lengths(i); ++n, at += 3)
-      path.push_back(decision_of(search.network(), words.data() + at));
+    for (std::int64_t n = 0; n < lengths(i); ++n, position += 3)
+      path.push_back(decision_of(search.network(), words.data() + position));
     open[i].bound = bounds(i);
     open[i].length = path.size();
     open[i].path = std::make_shared<const std::vector<Decision>>(std::move(path));
   }
-  if (at != words.size()) throw nb::value_error("there are more decisions");
+  if (position != words.size()) throw nb::value_error("there are more decisions");
   search.replace_open(std::move(open));
 }
 

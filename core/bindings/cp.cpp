@@ -98,9 +98,9 @@ struct Model {
   }
 };
 
-Restarts restarts_of(const std::optional<RestartsOfSearch>& given) {
-  if (!given) return {};
-  const auto& [name, scale, growth] = *given;
+Restarts restarts_of(const std::optional<RestartsOfSearch>& restarts) {
+  if (!restarts) return {};
+  const auto& [name, scale, growth] = *restarts;
   if (!(scale >= 1) || !(growth >= 1)) throw nb::value_error("a restart's scale and growth are at least 1");
   const std::pair<const char*, Restarts::Kind> kinds[] = {{"constant", Restarts::Kind::constant},
                                                           {"linear", Restarts::Kind::linear},
@@ -116,8 +116,8 @@ std::uint64_t limit_of(double limit) {
   return static_cast<std::uint64_t>(std::min(limit, 1e18));
 }
 
-Relaxation relaxation_of(Model& model, const RelaxationOfSearch& given) {
-  const auto& [xs, kept] = given;
+Relaxation relaxation_of(Model& model, const RelaxationOfSearch& relaxation) {
+  const auto& [xs, kept] = relaxation;
   if (kept && !(*kept >= 0 && *kept <= 1))
     throw nb::value_error("the share of variables that keep their values is from 0 to 1");
   Relaxation result{argument_of(xs), kept};
@@ -125,8 +125,8 @@ Relaxation relaxation_of(Model& model, const RelaxationOfSearch& given) {
   return result;
 }
 
-std::vector<Hint> hints_of(Model& model, const HintsOfSearch& given) {
-  const auto& [xs, values] = given;
+std::vector<Hint> hints_of(Model& model, const HintsOfSearch& hints) {
+  const auto& [xs, values] = hints;
   const Argument views = argument_of(xs);
   if (values.ndim() != 1 || values.shape(0) != views.size()) throw nb::value_error("each hinted view has one value");
   std::vector<Hint> result;

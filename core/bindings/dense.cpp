@@ -71,12 +71,12 @@ std::optional<CaseWork> measure(CasePlanner& planner, Words<const int> values) {
 }
 
 DensePoll poll_of(nb::object progress) {
-  return [progress](double done) {
+  return [progress](double finished_work) {
     if (stopped()) return false;
     nb::gil_scoped_acquire gil;
     if (PyErr_CheckSignals() != 0) return false;
     if (progress.is_none()) return true;
-    PyObject* answer = PyObject_CallFunction(progress.ptr(), "d", done);
+    PyObject* answer = PyObject_CallFunction(progress.ptr(), "d", finished_work);
     Py_XDECREF(answer);
     return answer != nullptr;
   };
@@ -203,8 +203,8 @@ class DenseSession {
   void run(std::optional<Words<const i64>> steps, nb::object progress) {
     const i64* sequence = steps ? steps->data() : nullptr;
     const i64 count = steps ? i64(steps->size()) : steps_;
-    for (i64 turn = 0; sequence && turn < count; ++turn)
-      if (sequence[turn] < 0 || sequence[turn] >= steps_) throw nb::index_error("the program has no such step");
+    for (i64 index = 0; sequence && index < count; ++index)
+      if (sequence[index] < 0 || sequence[index] >= steps_) throw nb::index_error("the program has no such step");
     bool finished = false;
     const DensePoll poll = poll_of(progress);
     {
@@ -252,20 +252,20 @@ Array<bool> normalise_columns(Words<const double> zone, Rows<const i64> tables, 
   const i64 columns = i64(out.shape(1)), pitch = i64(out.stride(0)), count = i64(tables.shape(0));
   if (tables.shape(1) != 5 || (columns > 1 && out.stride(1) != 1))
     throw nb::value_error("tables need five numbers, and posteriors a step of 1");
-  std::vector<char> done(static_cast<std::size_t>(count));
+  std::vector<char> is_normalised(static_cast<std::size_t>(count));
   {
     nb::gil_scoped_release release;
     std::vector<double> totals;
     for (i64 number = 0; number < count; ++number) {
       const i64* table = tables.data() + 5 * number;
-      done[number] = normalise({zone.data() + table[0], table[1], table[2], table[3]}, columns,
-                               out.data() + table[4] * pitch, pitch, totals);
+      is_normalised[number] = normalise({zone.data() + table[0], table[1], table[2], table[3]}, columns,
+                                        out.data() + table[4] * pitch, pitch, totals);
     }
   }
-  auto* kept = new bool[done.size() + 1];
-  std::copy(done.begin(), done.end(), kept);
-  return Array<bool>(kept, {done.size()},
-                     nb::capsule(kept, [](void* data) noexcept { delete[] static_cast<bool*>(data); }));
+  auto* flags = new bool[is_normalised.size() + 1];
+  std::copy(is_normalised.begin(), is_normalised.end(), flags);
+  return Array<bool>(flags, {is_normalised.size()},
+                     nb::capsule(flags, [](void* data) noexcept { delete[] static_cast<bool*>(data); }));
 }
 
 // Hull of 1 and of ranges, each given as its largest and its least value; NaN if one of these is NaN.

@@ -74,10 +74,10 @@ class Improver {
  private:
   static bool turns(LocalSearch& search, double cells) {
     bool is_better = false;
-    const auto turn = static_cast<std::uint64_t>(std::clamp(cells / 2, 1.0, kTurn));
-    for (double spent = 0; spent < cells && !elimina::stopped(); spent += 2.0 * double(turn)) {
-      is_better |= search.explore(turn);
-      is_better |= search.run(turn);
+    const auto visits = static_cast<std::uint64_t>(std::clamp(cells / 2, 1.0, kTurn));
+    for (double spent = 0; spent < cells && !elimina::stopped(); spent += 2.0 * double(visits)) {
+      is_better |= search.explore(visits);
+      is_better |= search.run(visits);
     }
     return is_better;
   }

@@ -126,16 +126,16 @@ struct BoundSteps {
 };
 
 BoundSteps make_bounds(std::shared_ptr<PlannedTree> tree, int tables, i64 cells) {
-  RowBounds made = unlocked([&] { return row_bounds(tree->tree, tree->scopes, tree->sizes, tables, cells); });
-  return {PlannedSteps{tree, std::make_shared<Steps>(std::move(made.steps))}, lists_of(made.upward),
-          lists_of(made.rest)};
+  RowBounds bounds = unlocked([&] { return row_bounds(tree->tree, tree->scopes, tree->sizes, tables, cells); });
+  return {PlannedSteps{tree, std::make_shared<Steps>(std::move(bounds.steps))}, lists_of(bounds.upward),
+          lists_of(bounds.rest)};
 }
 
-PlannedSteps move_steps(const PlannedSteps& made, Words<const int> sequence) {
-  return {made.tree, std::make_shared<Steps>(made.steps->moved({sequence.data(), sequence.size()}))};
+PlannedSteps move_steps(const PlannedSteps& planned, Words<const int> sequence) {
+  return {planned.tree, std::make_shared<Steps>(planned.steps->moved({sequence.data(), sequence.size()}))};
 }
 
-LaidOutSteps lay_out_steps(const PlannedSteps& made, i64 itemsize, i64 kept_from, Words<const int> levels,
+LaidOutSteps lay_out_steps(const PlannedSteps& planned, i64 itemsize, i64 kept_from, Words<const int> levels,
                            Words<const double> runs, const Words<const double>& speed, i64 most_words,
                            i64 deferred_words) {
   if (speed.size() != 6) throw nb::value_error("a speed is six numbers");
@@ -146,13 +146,13 @@ LaidOutSteps lay_out_steps(const PlannedSteps& made, i64 itemsize, i64 kept_from
   const std::vector<double> times = list_of(runs);
   nb::gil_scoped_release release;
   check_stop();
-  const i64 factors = made.tree->scopes.size();
-  LaidOutSteps laid_out{lay_out(*made.steps, factors, made.tree->sizes, itemsize, kept_from, level_list, times, figures,
-                                most_words, deferred_words),
+  const i64 factors = planned.tree->scopes.size();
+  LaidOutSteps laid_out{lay_out(*planned.steps, factors, planned.tree->sizes, itemsize, kept_from, level_list, times,
+                                figures, most_words, deferred_words),
                         {},
                         {},
                         itemsize};
-  if (laid_out.is_deferred) laid_out.steps = made.steps, laid_out.sizes = made.tree->sizes;
+  if (laid_out.is_deferred) laid_out.steps = planned.steps, laid_out.sizes = planned.tree->sizes;
   return laid_out;
 }
 
@@ -171,18 +171,18 @@ struct StepTables {
   Array<double> combinations;
 };
 
-StepTables tables_of(const PlannedSteps& made) {
+StepTables tables_of(const PlannedSteps& planned) {
   std::vector<int> sources, factors;
-  for (const Read& read : made.steps->reads) {
+  for (const Read& read : planned.steps->reads) {
     sources.push_back(read.source);
     factors.push_back(read.factor());
   }
   std::vector<double> work;
-  for (const Step& step : made.steps->steps) {
+  for (const Step& step : planned.steps->steps) {
     work.push_back(double(step.domain));
-    for (const int v : made.steps->scopes[step.scope]) work.back() *= double(made.tree->sizes[v]);
+    for (const int v : planned.steps->scopes[step.scope]) work.back() *= double(planned.tree->sizes[v]);
   }
-  return {array_of(made.steps->first), array_of(std::move(sources)), array_of(std::move(factors)),
+  return {array_of(planned.steps->first), array_of(std::move(sources)), array_of(std::move(factors)),
           array_of(std::move(work))};
 }
 

@@ -68,11 +68,11 @@ MadeKeys made_keys(Buffer&& buffer, i64 rows, std::size_t words) {
   return MadeKeys(data, {std::size_t(rows), words}, owner_of(std::move(buffer)));
 }
 
-Rows rows_of(Made&& made, std::size_t words, nb::dlpack::dtype dtype) {
-  const std::size_t rows = std::size_t(made.rows);
-  void* values = made.values.as<void>();
-  return {made_keys(std::move(made.keys), made.rows, words),
-          MadeValues(values, {rows}, owner_of(std::move(made.values)), {}, dtype), made.candidates};
+Rows rows_of(OwnedTable&& table, std::size_t words, nb::dlpack::dtype dtype) {
+  const std::size_t rows = std::size_t(table.rows);
+  void* values = table.values.as<void>();
+  return {made_keys(std::move(table.keys), table.rows, words),
+          MadeValues(values, {rows}, owner_of(std::move(table.values)), {}, dtype), table.candidates};
 }
 
 void check_words(const Words<const u64>& mask, std::size_t words) {

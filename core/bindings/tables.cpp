@@ -111,19 +111,19 @@ void read_table(nb::handle table, Read& read) {
 }
 
 void make(TableList* list, nb::iterable tables) {
-  TableList made;
+  TableList new_list;
   const std::size_t count = nb::len_hint(tables);
-  made.tables.reserve(count);
-  made.arrays.reserve(count);
+  new_list.tables.reserve(count);
+  new_list.arrays.reserve(count);
   Read read;
   Turns turns;
   for (const nb::handle table : tables) {
     turns.look();
     read_table(table, read);
-    made.tables.add(read.source, read.scope, read.sizes, read.strides);
-    made.arrays.push_back(read.arrays);
+    new_list.tables.add(read.source, read.scope, read.sizes, read.strides);
+    new_list.arrays.push_back(read.arrays);
   }
-  new (list) TableList(std::move(made));
+  new (list) TableList(std::move(new_list));
 }
 
 void replace(TableList& list, i64 number, nb::handle table) {
@@ -190,18 +190,18 @@ Array<i64> forbidding(const TableList& self, const std::string& sense) {
 }
 
 TableList chosen(const TableList& self, Words<const i64> numbers) {
-  TableList made;
-  made.tables.reserve(numbers.size());
-  made.arrays.reserve(numbers.size());
+  TableList list;
+  list.tables.reserve(numbers.size());
+  list.arrays.reserve(numbers.size());
   Turns turns;
   for (const i64 number : span_of(numbers)) {
     turns.look();
     if (number < 0 || number >= self.tables.size()) throw nb::index_error("there is no such table");
-    made.tables.add(self.tables.source(number), self.tables.scope(number), self.tables.sizes(number),
+    list.tables.add(self.tables.source(number), self.tables.scope(number), self.tables.sizes(number),
                     self.tables.strides(number));
-    made.arrays.push_back(self.arrays[number]);
+    list.arrays.push_back(self.arrays[number]);
   }
-  return made;
+  return list;
 }
 
 nb::list values(const TableList& self, const std::vector<i64>& assignment) {

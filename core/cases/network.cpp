@@ -29,51 +29,57 @@ CaseNetwork::CaseNetwork(const tables::Tables& tables, tables::Sense sense, tabl
   }
   usable_ = all <= cells && std::find(covered.begin(), covered.end(), 0) == covered.end();
   if (!usable_) return;
-  CaseTables made;
-  made.sizes = sizes_;
-  encode(tables, sense, rule, made);
-  made.first = i64(arena_.size());
-  made.last = cells;
+  CaseTables case_tables;
+  case_tables.sizes = sizes_;
+  encode(tables, sense, rule, case_tables);
+  case_tables.first = i64(arena_.size());
+  case_tables.last = cells;
   i64 offset = 0;
   for (i64 v = 0; posteriors && v < i64(sizes_.size()); offset += sizes_[v++]) {
-    made.asked.push_back(v);
-    made.answer_offsets.push_back(offset);
+    case_tables.asked.push_back(v);
+    case_tables.answer_offsets.push_back(offset);
   }
   shares_ = offset;
-  planner_.emplace(std::move(made));
+  planner_.emplace(std::move(case_tables));
 }
 
-void CaseNetwork::encode(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, CaseTables& made) {
+void CaseNetwork::encode(const tables::Tables& tables, tables::Sense sense, tables::Rule rule,
+                         CaseTables& case_tables) {
   const i64 count = tables.size();
   i64 end = 0;
   for (i64 f = 0; f < count; ++f) {
     const auto scope = tables.scope(f);
     const auto table_sizes = tables.sizes(f);
     if (tables.cells(f) >= kVector) end = (end + kVector - 1) / kVector * kVector;
-    made.offsets.push_back(end);
-    made.scopes.append(scope);
-    made.strides.resize(made.scopes.items.size());
+    case_tables.offsets.push_back(end);
+    case_tables.scopes.append(scope);
+    case_tables.strides.resize(case_tables.scopes.items.size());
     i64 stride = 1;
     for (i64 a = i64(scope.size()) - 1; a >= 0; stride *= table_sizes[a--])
-      made.strides[made.scopes.starts[f] + a] = stride;
+      case_tables.strides[case_tables.scopes.starts[f] + a] = stride;
     end += tables.cells(f);
   }
   arena_.resize(end);
   std::vector<i64> starts(count + 1), own_sizes;
   std::iota(starts.begin(), starts.end(), i64(0));
   const std::vector<int> members(starts.begin(), starts.end() - 1);
-  for (const int v : made.scopes.items) own_sizes.push_back(sizes_[v]);
-  const tables::FactorArrays factors{starts,    members,      made.scopes.starts, made.scopes.items,
-                                     own_sizes, made.strides, made.offsets};
+  for (const int v : case_tables.scopes.items) own_sizes.push_back(sizes_[v]);
+  const tables::FactorArrays factors{starts,
+                                     members,
+                                     case_tables.scopes.starts,
+                                     case_tables.scopes.items,
+                                     own_sizes,
+                                     case_tables.strides,
+                                     case_tables.offsets};
   const std::span<const i64> numbers(starts.data(), count);
   const auto written = tables::encode(tables, sense, rule, 0, factors, numbers, tables::Number::f64,
                                       reinterpret_cast<char*>(arena_.data()), kBlock, 1);
   exponent_ = std::accumulate(written.exponents.begin(), written.exponents.end(), i64(0));
   usable_ = std::find(written.exact.begin(), written.exact.end(), 0) == written.exact.end();
-  made.least.assign(count, 0);
+  case_tables.least.assign(count, 0);
   for (std::size_t f = 0; f < written.exponents.size(); ++f) {
     const double low = written.ranges[2 * f + 1];
-    made.least[f] = low > 0 ? double(std::ilogb(low)) : std::numeric_limits<double>::infinity();
+    case_tables.least[f] = low > 0 ? double(std::ilogb(low)) : std::numeric_limits<double>::infinity();
   }
 }
 

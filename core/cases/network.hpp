@@ -39,7 +39,7 @@ class CaseNetwork {
   const std::vector<i64>& sizes() const { return sizes_; }
 
  private:
-  void encode(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, CaseTables& made);
+  void encode(const tables::Tables& tables, tables::Sense sense, tables::Rule rule, CaseTables& case_tables);
   bool run(const CaseProgram& program, const int* values, const DensePoll& poll);
   void divide(std::vector<double>& zone) const;
 

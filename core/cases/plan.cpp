@@ -29,12 +29,12 @@ std::optional<order::Order> find_order(order::Graph whole, i64 cells, double mos
   if (rest.remaining() == 0) return result;
   const auto [graph, names] = std::move(rest).graph();
   double work = std::log2(kTryGain * most_work), largest = 0;
-  for (i64 turn = 0; turn < kMostTries; ++turn) {
-    if (turn >= kFewTries && largest > std::log2(double(cells))) break;
-    if (turn && double(turn) * kTrySeconds * graph.count() > kTryShare * kCellSeconds * std::exp2(work)) break;
-    const double noise = turn < 3 ? 0 : 0.05 * double(turn / 3 % 4);
-    auto sequence = greedy(graph, rules[turn % 3], noise, work, random, clock);
-    if (!sequence && turn == 0) return std::nullopt;
+  for (i64 attempt = 0; attempt < kMostTries; ++attempt) {
+    if (attempt >= kFewTries && largest > std::log2(double(cells))) break;
+    if (attempt && double(attempt) * kTrySeconds * graph.count() > kTryShare * kCellSeconds * std::exp2(work)) break;
+    const double noise = attempt < 3 ? 0 : 0.05 * double(attempt / 3 % 4);
+    auto sequence = greedy(graph, rules[attempt % 3], noise, work, random, clock);
+    if (!sequence && attempt == 0) return std::nullopt;
     if (!sequence) continue;
     best = std::move(*sequence);
     const Cost cost = cost_of(graph, best);

@@ -93,14 +93,14 @@ Cost Network::at(const std::vector<int>& value) const {
 }
 
 void Network::list_costs(std::vector<int>& value, Var v, std::vector<Cost>& costs) const {
-  const int kept = value[v];
+  const int old_value = value[v];
   for (value[v] = 0; value[v] < size[v]; ++value[v]) {
     Cost cost = cells[first[v] + value[v]];
     for (const Occurrence& occurrence : touching[v])
       cost = std::min(forbidden, cost + functions[occurrence.function].at(value));
     costs.push_back(cost);
   }
-  value[v] = kept;
+  value[v] = old_value;
 }
 
 std::vector<int> Network::outer(const std::vector<int>& value) const {

@@ -20,7 +20,7 @@ constexpr double most_seconds = 1e9;
 Search::Search(network::Network model, std::vector<Var> order, Cost step, Cost slack, int threads, std::size_t count)
     : network_(std::move(model), std::move(order)), step_(step), slack_(slack),
       active_(static_cast<std::size_t>(threads), forbidden), best_(count), top_(network_.upper) {
-  Explorer root(network_, count);
+  DepthFirstSearch root(network_, count);
   is_possible_ = root.prepare(limits());
   if (is_possible_) {
     lower_ = root.bound();
@@ -29,7 +29,7 @@ Search::Search(network::Network model, std::vector<Var> order, Cost step, Cost s
   } else {
     lower_ = top_.load();
   }
-  for (int i = 0; i < threads; ++i) explorers_.push_back(root);
+  for (int i = 0; i < threads; ++i) depth_first_searches_.push_back(root);
 }
 
 void Search::update_incumbent(Cost cost, const std::vector<int>& value) {
@@ -70,7 +70,8 @@ bool Search::run(const Limits& limits) {
     if (!report(limits) || Clock::now() >= deadline_) stop();
   };
   run_threads(
-      static_cast<int>(explorers_.size()), [&](int number) { work(static_cast<std::size_t>(number)); }, poll, stop);
+      static_cast<int>(depth_first_searches_.size()), [&](int number) { work(static_cast<std::size_t>(number)); }, poll,
+      stop);
   return open_.empty();
 }
 
@@ -94,11 +95,11 @@ bool Search::report(const Limits& limits) {
 }
 
 void Search::work(std::size_t number) {
-  Explorer& explorer = explorers_[number];
+  DepthFirstSearch& depth_first = depth_first_searches_[number];
   Open node;
   while (pop_node(number, node)) {
-    explore(explorer, node);
-    push_nodes(number, explorer.release_open());
+    explore(depth_first, node);
+    push_nodes(number, depth_first.release_open());
   }
 }
 
@@ -127,22 +128,22 @@ bool Search::pop_node(std::size_t number, Open& node) {
   return true;
 }
 
-void Search::explore(Explorer& explorer, const Open& node) {
-  const std::uint64_t failures = explorer.failures();
-  std::uint64_t counted = explorer.nodes();
+void Search::explore(DepthFirstSearch& depth_first, const Open& node) {
+  const std::uint64_t failures = depth_first.failures();
+  std::uint64_t counted = depth_first.nodes();
   {
     const std::lock_guard lock(mutex_);
-    explorer.prefer(preferred_);
+    depth_first.prefer(preferred_);
   }
-  explorer.enter(node, limits());
-  while (!explorer.done() && !is_over()) {
-    if (explorer.run(limits(), turn)) offer(explorer.solution());
-    nodes_ += explorer.nodes() - counted;
-    counted = explorer.nodes();
+  depth_first.enter(node, limits());
+  while (!depth_first.done() && !is_over()) {
+    if (depth_first.run(limits(), turn)) offer(depth_first.solution());
+    nodes_ += depth_first.nodes() - counted;
+    counted = depth_first.nodes();
     const std::uint64_t max_failures = waiting_ > 0 ? 1 : failures_.load();
-    if (explorer.failures() - failures >= max_failures && has_room_ && !explorer.is_extending()) break;
+    if (depth_first.failures() - failures >= max_failures && has_room_ && !depth_first.is_extending()) break;
   }
-  nodes_ += explorer.nodes() - counted;
+  nodes_ += depth_first.nodes() - counted;
 }
 
 void Search::push_nodes(std::size_t number, std::vector<Open> nodes) {
@@ -154,15 +155,15 @@ void Search::push_nodes(std::size_t number, std::vector<Open> nodes) {
     std::push_heap(open_.begin(), open_.end(), Later{});
   }
   active_[number] = forbidden;
-  adapt(explorers_[number]);
-  if (explorers_.size() > 1) explorers_[number].exchange_weights(weights_);
+  adapt(depth_first_searches_[number]);
+  if (depth_first_searches_.size() > 1) depth_first_searches_[number].exchange_weights(weights_);
   has_room_ = open_.size() < most_open_;
   note_bound();
   changed_.notify_all();
 }
 
-void Search::adapt(const Explorer& explorer) {
-  const std::uint64_t replayed = explorer.replayed(), nodes = explorer.nodes();
+void Search::adapt(const DepthFirstSearch& depth_first) {
+  const std::uint64_t replayed = depth_first.replayed(), nodes = depth_first.nodes();
   if (replayed * 10 > nodes && failures_ < most_failures) failures_ = failures_ * 2;
   else if (replayed * 20 < nodes && failures_ > 1) failures_ = failures_ / 2;
 }

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "explorer.hpp"
+#include "depth_first_search.hpp"
 #include "network/solutions.hpp"
 
 namespace elimina::consistency {
@@ -63,7 +63,7 @@ class Search {
 
   // The network, and the propagator of its root, which is consistent.
   const Network& network() const { return network_; }
-  const Propagator& root() const { return explorers_[0].propagator(); }
+  const Propagator& root() const { return depth_first_searches_[0].propagator(); }
 
  private:
   struct Later {
@@ -76,19 +76,19 @@ class Search {
 
   void work(std::size_t number);
   bool pop_node(std::size_t number, Open& node);
-  void explore(Explorer& explorer, const Open& node);
+  void explore(DepthFirstSearch& depth_first, const Open& node);
   void push_nodes(std::size_t number, std::vector<Open> nodes);
   void offer(const std::vector<int>& value);
   void note_solutions();
   bool report(const Limits& limits);
   void note_bound();
-  void adapt(const Explorer& explorer);
+  void adapt(const DepthFirstSearch& depth_first);
   bool is_over() const { return stop_ || nodes_ >= most_nodes_ || Clock::now() >= deadline_; }
-  Explorer::Limits limits() const { return {top_, slack_, &stop_}; }
+  DepthFirstSearch::Limits limits() const { return {top_, slack_, &stop_}; }
 
   const Network network_;
   const Cost step_, slack_;
-  std::vector<Explorer> explorers_;
+  std::vector<DepthFirstSearch> depth_first_searches_;
   std::vector<Open> open_;       // a heap
   bool is_possible_ = true;      // true if a solution below the top is possible at the root
   std::vector<double> weights_;  // weights of the functions, learned by all threads

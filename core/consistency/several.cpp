@@ -76,20 +76,20 @@ void Propagator::marginal(const Function& f, int p, std::span<const int> values,
     digit_[count++] = 0;
   }
   std::fill_n(marginal_.begin(), values.size(), 4 * forbidden);
-  std::size_t at = base;
+  std::size_t offset = base;
   Cost sum = fixed;
-  for (int k = 0; k < count; ++k) at += axes_[k].offset[0], sum += axes_[k].cost[0];
+  for (int k = 0; k < count; ++k) offset += axes_[k].offset[0], sum += axes_[k].cost[0];
   while (true) {
-    const Cost* cells = f.cells() + at;
+    const Cost* cells = f.cells() + offset;
     for (std::size_t i = 0; i < values.size(); ++i)
       marginal_[i] = std::min(marginal_[i], cells[f.stride[p] * values[i]] + sum);
     int k = count;
     while (k-- > 0) {
       const Axis& axis = axes_[k];
-      at -= axis.offset[digit_[k]];
+      offset -= axis.offset[digit_[k]];
       sum -= axis.cost[digit_[k]];
       if (++digit_[k] == axis.offset.size()) digit_[k] = 0;
-      at += axis.offset[digit_[k]];
+      offset += axis.offset[digit_[k]];
       sum += axis.cost[digit_[k]];
       if (digit_[k] > 0) break;
     }

@@ -113,10 +113,10 @@ class Domains {
     const Value last = hi(x);
     const bool is_whole = is_interval(x);
     for (Value value = lo(x);;) {
-      const bool more = value < last;
-      const Value next = !more ? value : is_whole ? value + 1 : above(x, value);
+      const bool has_next = value < last;
+      const Value next = !has_next ? value : is_whole ? value + 1 : above(x, value);
       f(value);
-      if (!more) return;
+      if (!has_next) return;
       value = next;
     }
   }

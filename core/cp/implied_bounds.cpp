@@ -364,14 +364,14 @@ class Propagation {
     narrow(z, all);
   }
 
-  void element(View place, const Views& items, View z) {
-    narrow(place, {1, static_cast<Wide>(items.size())});
+  void element(View index, const Views& items, View z) {
+    narrow(index, {1, static_cast<Wide>(items.size())});
     if (has_failed_) return;
-    const Range at = range(place);
-    Range all = range(items[static_cast<std::size_t>(at.lo - 1)]);
-    for (Wide i = at.lo; i < at.hi; ++i) all = Range::hull(all, range(items[static_cast<std::size_t>(i)]));
+    const Range indices = range(index);
+    Range all = range(items[static_cast<std::size_t>(indices.lo - 1)]);
+    for (Wide i = indices.lo; i < indices.hi; ++i) all = Range::hull(all, range(items[static_cast<std::size_t>(i)]));
     narrow(z, all);
-    if (at.is_fixed()) narrow(items[static_cast<std::size_t>(at.lo - 1)], range(z));
+    if (indices.is_fixed()) narrow(items[static_cast<std::size_t>(indices.lo - 1)], range(z));
   }
 
   void times(View x, View y, View z) {
@@ -389,8 +389,8 @@ class Propagation {
     // In absolute value, a factor is at most the product if the other factor is not 0.
     for (const auto& [factor, other] : {std::pair{x, b}, {y, a}}) {
       if (other.has(0)) continue;
-      const Wide most = c.size() / std::min(magnitude(other.lo), magnitude(other.hi));
-      narrow(factor, {-most, most});
+      const Wide largest = c.size() / std::min(magnitude(other.lo), magnitude(other.hi));
+      narrow(factor, {-largest, largest});
     }
   }
 
@@ -399,14 +399,14 @@ class Propagation {
     narrow(z, {a.lo >= 0 && b.lo >= 0 ? 0 : -a.size(), a.size()});
     const Range c = range(z);
     if (is_infinite(b.size()) || is_infinite(c.size())) return;
-    const Wide most = product(b.size(), c.size() + 1);
-    narrow(x, {-most, most});
+    const Wide largest = product(b.size(), c.size() + 1);
+    narrow(x, {-largest, largest});
   }
 
   void remainder(View x, View y, View z) {
     const Range a = range(x), b = range(y);
-    const Wide most = std::min(a.size(), is_infinite(b.size()) ? kInfinite : b.size() - 1);
-    narrow(z, {a.lo >= 0 ? 0 : -most, a.hi <= 0 ? 0 : most});
+    const Wide largest = std::min(a.size(), is_infinite(b.size()) ? kInfinite : b.size() - 1);
+    narrow(z, {a.lo >= 0 ? 0 : -largest, a.hi <= 0 ? 0 : largest});
   }
 
   void power(View x, View y, View z) {
@@ -414,9 +414,9 @@ class Propagation {
     // If y is 1 or more, the power is at least x in absolute value.
     if (b.lo >= 1 && !is_infinite(range(z).size())) narrow(x, {-range(z).size(), range(z).size()});
     if (is_infinite(a.size()) || is_infinite(b.hi)) return;
-    Wide most = 1;
-    for (Wide i = 0; i < b.hi && a.size() > 1 && !is_infinite(most); ++i) most = product(most, a.size());
-    narrow(z, {a.lo >= 0 ? 0 : -most, most});
+    Wide largest = 1;
+    for (Wide i = 0; i < b.hi && a.size() > 1 && !is_infinite(largest); ++i) largest = product(largest, a.size());
+    narrow(z, {a.lo >= 0 ? 0 : -largest, largest});
   }
 
   void columns(const Views& xs, const Argument& rows) {

@@ -49,11 +49,12 @@ inline void unmap_pages(void* at, [[maybe_unused]] std::size_t bytes) {
 #endif
 }
 
-// Frees the pages after the first `kept` bytes of a block, where the system can; returns the number of remaining bytes.
-inline std::size_t cut_pages([[maybe_unused]] void* at, std::size_t bytes, [[maybe_unused]] std::size_t kept) {
+// Frees the pages after the first `kept_bytes` bytes of a block, where the system can; returns the number of remaining
+// bytes.
+inline std::size_t cut_pages([[maybe_unused]] void* start, std::size_t bytes, [[maybe_unused]] std::size_t kept_bytes) {
 #if defined(ELIMINA_MAPS_PAGES)
-  munmap(static_cast<char*>(at) + kept, bytes - kept);
-  return kept;
+  munmap(static_cast<char*>(start) + kept_bytes, bytes - kept_bytes);
+  return kept_bytes;
 #else
   return bytes;
 #endif
@@ -76,15 +77,15 @@ struct Pages : std::allocator<T> {
     throw std::bad_alloc();
   }
 
-  void deallocate(T* at, std::size_t count) {
-    if (count < kNeverKept / sizeof(T)) std::allocator<T>::deallocate(at, count);
-    else unmap_pages(at, count * sizeof(T));
+  void deallocate(T* start, std::size_t count) {
+    if (count < kNeverKept / sizeof(T)) std::allocator<T>::deallocate(start, count);
+    else unmap_pages(start, count * sizeof(T));
   }
 
   template <class U, class... Given>
-  void construct(U* at, Given&&... arguments) {
-    if constexpr (sizeof...(Given) == 0) ::new (static_cast<void*>(at)) U;
-    else ::new (static_cast<void*>(at)) U(std::forward<Given>(arguments)...);
+  void construct(U* address, Given&&... arguments) {
+    if constexpr (sizeof...(Given) == 0) ::new (static_cast<void*>(address)) U;
+    else ::new (static_cast<void*>(address)) U(std::forward<Given>(arguments)...);
   }
 };
 

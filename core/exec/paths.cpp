@@ -34,10 +34,10 @@ void count_path(Path path) {
 
 void count_path(std::string_view name) {
   if (!are_paths_counted()) return;
-  const auto* at = std::ranges::find(kPathNames, name);
-  if (at == std::end(kPathNames))
+  const auto* entry = std::ranges::find(kPathNames, name);
+  if (entry == std::end(kPathNames))
     throw std::out_of_range("unknown executor path '" + std::string(name) + "': add it to core/exec/paths.hpp");
-  count_path(Path(at - kPathNames));
+  count_path(Path(entry - kPathNames));
 }
 
 int path_total() { return int(std::size(kPathNames)); }

@@ -41,7 +41,7 @@ int cheapest(const Network& network, const std::vector<Occurrence>& occurrences,
 
 }  // namespace
 
-bool drop_dominated(const Network& network, std::vector<std::vector<int>>& kept) {
+bool drop_dominated(const Network& network, std::vector<std::vector<int>>& remaining_values) {
   const auto touching = network.touching();
   bool changed = false;
   for (Var v = 0; v < network.count(); ++v) {
@@ -49,7 +49,7 @@ bool drop_dominated(const Network& network, std::vector<std::vector<int>>& kept)
     // Testing all pairs would take longer by a factor of the domain's size, and remove few more values.
     const int b = cheapest(network, touching[v], network.size[v]);
     std::vector<int> undominated{b};
-    for (int a : kept[v]) {
+    for (int a : remaining_values[v]) {
       if (a == b) continue;
       Cost total = 0;
       for (const Occurrence& occurrence : touching[v]) {
@@ -60,8 +60,8 @@ bool drop_dominated(const Network& network, std::vector<std::vector<int>>& kept)
       if (total > 0) undominated.push_back(a);
     }
     std::sort(undominated.begin(), undominated.end());
-    changed |= undominated.size() < kept[v].size();
-    kept[v] = undominated;
+    changed |= undominated.size() < remaining_values[v].size();
+    remaining_values[v] = undominated;
   }
   return changed;
 }

@@ -6,6 +6,6 @@ namespace elimina::filter {
 
 // Removes values by soft neighbourhood substitutability, so that at least one optimal assignment remains. Updates the
 // lists of kept values; returns true if one became shorter.
-bool drop_dominated(const Network& network, std::vector<std::vector<int>>& kept);
+bool drop_dominated(const Network& network, std::vector<std::vector<int>>& remaining_values);
 
 }  // namespace elimina::filter

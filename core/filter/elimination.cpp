@@ -23,7 +23,7 @@ const sparse::Ring kRing{SemiringKind::min_sum, ValueKind::int32, 0, never};
 // A sorted table of the sparse executor, whose keys have one word.
 struct Rows {
   Scope order;  // the least significant variable first
-  sparse::Made made;
+  sparse::OwnedTable made;
 
   u64* keys() const { return made.keys.as<u64>(); }
   Value* costs() const { return made.values.as<Value>(); }
@@ -120,8 +120,8 @@ class Elimination {
     Rows message{without(rows.order, b), {}};
     Scope order = message.order;
     order.insert(order.begin(), b);
-    sparse::Made kept;
-    message.made = functions_.project(kRing, arranged(rows, order, kept), (u64{1} << fields_.bits(b)) - 1, 1);
+    sparse::OwnedTable buffer;
+    message.made = functions_.project(kRing, arranged(rows, order, buffer), (u64{1} << fields_.bits(b)) - 1, 1);
     for (std::size_t i = 0; i < message.count(); ++i) message.keys()[i] >>= fields_.bits(b);
     out_.largest = std::max(out_.largest, message.count());
     out_.kept += message.count();
@@ -180,7 +180,7 @@ class Elimination {
     const std::size_t max_rows =
         std::max(kLeastStored, filter_.most_stored - std::min(filter_.most_stored, held_bytes_ / kMakingBytes));
     const auto goes_on = [this](i64 candidates) { return counts(candidates); };
-    sparse::Made of_left, of_right;
+    sparse::OwnedTable of_left, of_right;
     Rows out{order,
              functions_.join(kRing, arranged(left, order, of_left), arranged(right, order, of_right),
                              {&group, 0, false, static_cast<i64>(std::min<std::size_t>(max_rows, INT64_MAX)), goes_on},
@@ -198,19 +198,19 @@ class Elimination {
     return out_.made <= filter_.most_made && filter_.goes_on();
   }
 
-  // Returns the sorted table with another order of variables, which may include new ones; `kept` holds the required
+  // Returns the sorted table with another order of variables, which may include new ones; `buffer` holds the required
   // memory.
-  sparse::Table arranged(const Rows& rows, const Scope& order, sparse::Made& kept) const {
+  sparse::Table arranged(const Rows& rows, const Scope& order, sparse::OwnedTable& buffer) const {
     if (order == rows.order) return rows.table();
     std::vector<i64> segments;
     for (const auto& [from, mask, to] : moves(rows.order, order))
       segments.insert(segments.end(), {0, from, mask, 0, to});
-    kept.keys = functions_.move(rows.keys(), rows.made.rows, segments.data(),
-                                std::ssize(segments) / sparse::kSegmentWords, 1, 1);
-    const sparse::Table moved{kept.keys.as<u64>(), rows.costs(), rows.made.rows};
+    buffer.keys = functions_.move(rows.keys(), rows.made.rows, segments.data(),
+                                  std::ssize(segments) / sparse::kSegmentWords, 1, 1);
+    const sparse::Table moved{buffer.keys.as<u64>(), rows.costs(), rows.made.rows};
     if (functions_.sorted(moved.keys, moved.rows, 1)) return moved;
-    kept = functions_.sort(moved, sizeof(Value), 1);
-    return {kept.keys.as<u64>(), kept.values.as<Value>(), kept.rows};
+    buffer = functions_.sort(moved, sizeof(Value), 1);
+    return {buffer.keys.as<u64>(), buffer.values.as<Value>(), buffer.rows};
   }
 
   // Bits that are adjacent in the keys of two orders: their place in the one, a mask of as many bits, and their place
@@ -243,9 +243,9 @@ class Elimination {
     held_.clear();
     Tables complete, rest = bounds_.down[b];
     std::erase_if(factors_, [&](const TablePtr& f) {
-      const bool done = within(f->scope, scope);
-      if (done) complete.push_back(f);
-      return done;
+      const bool is_covered = within(f->scope, scope);
+      if (is_covered) complete.push_back(f);
+      return is_covered;
     });
     const int bits = std::min<int>(filter_.bits, std::bit_width(rows) + 1);
     std::vector<i64> words(2);

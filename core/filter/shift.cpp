@@ -154,7 +154,8 @@ Network shift(const Network& network, double seconds, Cost least_gain, const Pol
       if (elapsed.count() > seconds || !poll(before, network.upper, nullptr)) break;
     }
   } catch (const Stopped&) {
-    // A stop leaves no shift half done, and each dropped cell is too expensive by itself: the costs are equivalent.
+    // No shift is half done after a stop, and each dropped cell is too expensive by itself, so the costs stay
+    // equivalent.
   }
   return shifter.network();
 }

@@ -22,7 +22,7 @@ constexpr std::size_t kLeastBytes = 1 << 23;  // bytes that slices and bounds ma
 constexpr std::size_t kFewSlices = 2;         // number of slices that are always allowed
 constexpr std::size_t kFirstRows = 1 << 15;   // rows of a message in the first attempt
 constexpr std::size_t kMostRows = 1 << 24;    // rows in the last attempt before the problem is sliced
-constexpr Cost kRungs = 8;  // attempts end if, with the last one's gain, more than this many were needed
+constexpr Cost kRungs = 8;  // attempts end if more than this many would be needed, each with the gain of the last one
 constexpr std::size_t kSliceRows = 1 << 14;  // rows of a message in a slice; a slice that needs more is divided
 constexpr double kSliceCells = 1e9;          // a slice is eliminated if its dense tables have at most this many cells
 constexpr Cost kPatience = 50;               // cost shifting stops when a pass gains less than the gap divided by this
@@ -40,12 +40,13 @@ struct Subproblem {
   std::vector<int> fixed;  // values of original variables outside of the network, -1 for all others
 };
 
-Subproblem narrow(const Subproblem& subproblem, const Network& shifted, const std::vector<std::vector<int>>& kept) {
-  Subproblem out{restrict(shifted, kept), {}, {}, subproblem.fixed};
+Subproblem narrow(const Subproblem& subproblem, const Network& shifted,
+                  const std::vector<std::vector<int>>& remaining_values) {
+  Subproblem out{restrict(shifted, remaining_values), {}, {}, subproblem.fixed};
   absorb(out.network);
   for (Var v = 0; v < shifted.count(); ++v) {
     std::vector<int> values;
-    for (int x : kept[v]) values.push_back(subproblem.values[v][x]);
+    for (int x : remaining_values[v]) values.push_back(subproblem.values[v][x]);
     if (values.size() == 1) {
       out.fixed[subproblem.name[v]] = values[0];
     } else {
@@ -218,10 +219,10 @@ class Solver {
       }
       check_stop();
       const Network shifted = shifter.network();
-      auto kept = shifter.kept();
+      auto remaining_values = shifter.kept();
       const std::size_t before =
           std::accumulate(reduced.network.size.begin(), reduced.network.size.end(), std::size_t{0});
-      Subproblem next = narrow(reduced, shifted, kept);
+      Subproblem next = narrow(reduced, shifted, remaining_values);
       auto strong = std::vector<std::vector<int>>(next.network.count());
       for (Var v = 0; v < next.network.count(); ++v) {
         strong[v].resize(next.network.size[v]);
@@ -259,8 +260,8 @@ class Solver {
     filter.bits = bits;
     filter.max_rows = rows;
     filter.most_made = most_made;
-    const std::size_t held = open_bytes_ + bounds.bytes;
-    filter.most_stored = (memory() - std::min(memory(), held)) / kTupleBytes;
+    const std::size_t held_bytes = open_bytes_ + bounds.bytes;
+    filter.most_stored = (memory() - std::min(memory(), held_bytes)) / kTupleBytes;
     filter.count = options_.count;
     filter.goes_on = [this] { return goes_on(); };
     const Outcome out = filtered_elimination(tree, bounds, filter);
@@ -329,16 +330,16 @@ class Solver {
           eliminate_subproblem(reduced, upper_ - 1, std::min(kSliceRows, options_.most_rows), 64 * kSliceRows).exact)
         continue;
       const Var v = divide_on(reduced);
-      std::vector<std::vector<int>> kept;
+      std::vector<std::vector<int>> remaining_values;
       for (int s : reduced.network.size) {
-        kept.emplace_back(s);
-        std::iota(kept.back().begin(), kept.back().end(), 0);
+        remaining_values.emplace_back(s);
+        std::iota(remaining_values.back().begin(), remaining_values.back().end(), 0);
       }
       const int x = cheapest(reduced.network, v);
-      std::erase(kept[v], x);
-      open(narrow(reduced, reduced.network, kept));
-      kept[v] = {x};
-      open(narrow(reduced, reduced.network, kept));
+      std::erase(remaining_values[v], x);
+      open(narrow(reduced, reduced.network, remaining_values));
+      remaining_values[v] = {x};
+      open(narrow(reduced, reduced.network, remaining_values));
     }
     if (open_.empty()) lower_ = upper_;
   }

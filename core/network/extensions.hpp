@@ -45,8 +45,9 @@ class Extensions {
     for (std::size_t rank = deviation.rank; rank-- > 0;) {
       costs_.clear();
       elimination.list_costs(rank, value, costs_);
-      const auto best = *std::min_element(costs_.begin(), costs_.end(),
-                                          [](const auto& one, const auto& other) { return one.second < other.second; });
+      const auto best = *std::min_element(costs_.begin(), costs_.end(), [](const auto& first, const auto& other) {
+        return first.second < other.second;
+      });
       value[elimination.eliminated(rank)] = best.first;
       for (const auto& [other, other_cost] : costs_)
         if (other != best.first && cost + (other_cost - best.second) < top)

@@ -82,14 +82,14 @@ Neighbourhoods::Neighbourhoods(const View& view) : neighbours_(view.sizes.size()
 // Draws connected variables around a random one, and around further ones while components are too small.
 std::vector<Var> Neighbourhoods::connected(std::size_t variables, std::mt19937_64& random) {
   std::vector<Var> region, waiting;
-  const std::size_t wanted = std::min(variables, logs_.size());
+  const std::size_t count = std::min(variables, logs_.size());
   constexpr int waits = -2;
   const auto add = [&](Var v) {
     if (position_[v] != -1) return;
     position_[v] = waits;
     waiting.push_back(v);
   };
-  while (region.size() < wanted) {
+  while (region.size() < count) {
     if (waiting.empty()) {
       auto v = static_cast<Var>(random() % logs_.size());
       while (position_[v] != -1) v = (v + 1) % static_cast<Var>(logs_.size());

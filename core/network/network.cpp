@@ -96,11 +96,11 @@ void absorb(Network& network) {
   functions = std::move(kept);
 }
 
-Network restrict(const Network& network, const std::vector<std::vector<int>>& kept) {
+Network restrict(const Network& network, const std::vector<std::vector<int>>& remaining_values) {
   Network result{{}, {}, network.constant, network.upper};
   std::vector<int> number(network.count(), -1), sizes;
   for (Var v = 0; v < network.count(); ++v) {
-    sizes.push_back(static_cast<int>(kept[v].size()));
+    sizes.push_back(static_cast<int>(remaining_values[v].size()));
     if (sizes[v] == 1) continue;
     number[v] = result.count();
     result.size.push_back(sizes[v]);
@@ -112,7 +112,7 @@ Network restrict(const Network& network, const std::vector<std::vector<int>>& ke
       if (number[v] >= 0) scope.push_back(number[v]);
     for_each_cell(sizes, f.scope, [&](const std::vector<int>& digit) {
       std::size_t from = 0;
-      for (std::size_t i = 0; i < digit.size(); ++i) from += f.stride[i] * kept[f.scope[i]][digit[i]];
+      for (std::size_t i = 0; i < digit.size(); ++i) from += f.stride[i] * remaining_values[f.scope[i]][digit[i]];
       cost.push_back(f.cost[from]);
     });
     result.add_function(std::move(scope), std::move(cost));

@@ -76,8 +76,8 @@ void scale(Network& network, Cost by);
 // Adds each function to another one whose scope contains its own, if there is one.
 void absorb(Network& network);
 
-// Returns the network with fewer values, as `kept` lists them in order. Variables with one value disappear.
-Network restrict(const Network& network, const std::vector<std::vector<int>>& kept);
+// Returns the network with only the remaining values, which are listed in order. Variables with one value disappear.
+Network restrict(const Network& network, const std::vector<std::vector<int>>& remaining_values);
 
 // Returns a quick elimination order: the best of a few randomised ones.
 std::vector<Var> min_fill(const Network& network, int rounds, std::uint64_t seed);

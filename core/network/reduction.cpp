@@ -75,16 +75,16 @@ class Reduction::Work {
   }
 
   // Lists the remaining variables, and returns their network.
-  Network rest(std::vector<Var>& kept) {
+  Network rest(std::vector<Var>& variables) {
     std::vector<Var> number(network_.size.size(), -1);
     Network result{{}, {}, network_.constant, network_.upper};
     for (Var v = 0; v < network_.count(); ++v) {
       if (is_gone_[v]) continue;
       number[v] = result.count();
-      kept.push_back(v);
+      variables.push_back(v);
       result.size.push_back(network_.size[v]);
     }
-    for (const Var v : kept)
+    for (const Var v : variables)
       if (std::any_of(unary_[v].begin(), unary_[v].end(), [](Cost c) { return c > 0; }))
         result.add_function({number[v]}, std::move(unary_[v]));
     for (Function& f : network_.functions) {

@@ -17,18 +17,18 @@ class Exact {
       for (Vertex u : graph.neighbours[v]) adjacent_[v] |= Set{1} << u;
   }
 
-  // Returns the number of cells of v's message if the vertices `gone` are eliminated before it: the product of the
-  // sizes of all remaining vertices to which a path from v leads through `gone`.
-  double message(Vertex v, Set gone) const {
-    Set reached = adjacent_[v], open = reached & gone;
+  // Returns the number of cells of v's message if the vertices `eliminated` are eliminated before v: the product of the
+  // sizes of all remaining vertices to which a path from v leads through `eliminated`.
+  double message(Vertex v, Set eliminated) const {
+    Set reached = adjacent_[v], open = reached & eliminated;
     while (open) {
       const auto u = std::countr_zero(open);
       const Set fresh = adjacent_[u] & ~reached;
       reached |= fresh;
-      open = (open & (open - 1)) | (fresh & gone);
+      open = (open & (open - 1)) | (fresh & eliminated);
     }
     double cells = 1;
-    for (Set rest = reached & ~gone & ~(Set{1} << v); rest; rest &= rest - 1)
+    for (Set rest = reached & ~eliminated & ~(Set{1} << v); rest; rest &= rest - 1)
       cells *= graph_.size[std::countr_zero(rest)];
     return cells;
   }
@@ -41,11 +41,11 @@ class Exact {
     cost_.assign(std::size_t{1} << count, std::numeric_limits<double>::infinity());
     last_.assign(cost_.size(), none);
     cost_[0] = 0;
-    for (Set gone = 0; gone + 1 < cost_.size(); ++gone)
+    for (Set eliminated = 0; eliminated + 1 < cost_.size(); ++eliminated)
       for (Vertex v = 0; v < count; ++v) {
-        if (gone >> v & 1) continue;
-        const double cost = extend(cost_[gone], message(v, gone), v);
-        const Set next = gone | Set{1} << v;
+        if (eliminated >> v & 1) continue;
+        const double cost = extend(cost_[eliminated], message(v, eliminated), v);
+        const Set next = eliminated | Set{1} << v;
         if (cost < cost_[next]) cost_[next] = cost, last_[next] = v;
       }
     return cost_.back();
@@ -53,8 +53,8 @@ class Exact {
 
   Order order() const {
     Order order;
-    for (Set gone = static_cast<Set>(cost_.size() - 1); gone; gone ^= Set{1} << last_[gone])
-      order.push_back(last_[gone]);
+    for (Set eliminated = static_cast<Set>(cost_.size() - 1); eliminated; eliminated ^= Set{1} << last_[eliminated])
+      order.push_back(last_[eliminated]);
     std::reverse(order.begin(), order.end());
     return order;
   }

@@ -87,12 +87,12 @@ void Remainder::common(Vertex a, Vertex b, std::vector<Vertex>& result) const {
   std::set_intersection(x.begin(), x.end(), y.begin(), y.end(), std::back_inserter(result));
 }
 
-double Remainder::missing_around(Vertex v, const std::vector<Vertex>& some, bool weighted) {
+double Remainder::missing_around(Vertex v, const std::vector<Vertex>& others, bool weighted) {
   if (!weighted && words_ && words_ < adjacent_[v].size()) {
     std::uint64_t absent = 0;
-    visit(words_ * some.size());
-    for (Vertex u : some) absent += bits_outside(bits(v), bits(u), words_);
-    return static_cast<double>(absent - some.size());  // each of `some` has counted itself
+    visit(words_ * others.size());
+    for (Vertex u : others) absent += bits_outside(bits(v), bits(u), words_);
+    return static_cast<double>(absent - others.size());  // each vertex of `others` has counted itself
   }
   ++stamp_;
   double all = 0, absent = 0;
@@ -101,7 +101,7 @@ double Remainder::missing_around(Vertex v, const std::vector<Vertex>& some, bool
     mark_[u] = stamp_;
     all += weighted ? size_[u] : 1;
   }
-  for (Vertex u : some) {
+  for (Vertex u : others) {
     visit(adjacent_[u].size());
     double present = weighted ? size_[u] : 1;
     for (Vertex w : adjacent_[u])

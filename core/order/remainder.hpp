@@ -28,9 +28,9 @@ class Remainder {
   const std::vector<std::pair<Vertex, Vertex>>& fill() const { return fill_; }
   // Counts the pairs of v's neighbours without an edge or, if `weighted`, adds up the products of their sizes.
   double missing(Vertex v, bool weighted) { return missing_around(v, adjacent_[v], weighted) / 2; }
-  // Counts the pairs without an edge between one of v's neighbours `some` and any neighbour of v; pairs within `some`
-  // count twice.
-  double missing_around(Vertex v, const std::vector<Vertex>& some, bool weighted);
+  // Counts the pairs without an edge between one of `others`, which are neighbours of v, and any neighbour of v. Pairs
+  // within `others` count twice.
+  double missing_around(Vertex v, const std::vector<Vertex>& others, bool weighted);
   // Appends the common neighbours of two vertices.
   void common(Vertex a, Vertex b, std::vector<Vertex>& result) const;
   // Returns the neighbour of v without which v's other neighbours form a clique; v itself if all of them form a clique;

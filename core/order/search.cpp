@@ -189,7 +189,8 @@ class ComponentSearch {
     std::int64_t round = std::max(round_, ahead_.empty() ? warm_up() : ahead_.back().round + 1);
     while (!is_whole(round) || is_short(round)) ++round;
     auto ahead_clock = std::make_unique<Clock>(clock, unbounded);
-    auto candidate = std::async(policy, [this, round, &own = *ahead_clock] { return anneal_whole(round, own); });
+    auto candidate = std::async(
+        policy, [this, round, &candidate_clock = *ahead_clock] { return anneal_whole(round, candidate_clock); });
     if (policy == std::launch::deferred) candidate.wait();
     ahead_.push_back({round, std::move(ahead_clock), std::move(candidate)});
   }

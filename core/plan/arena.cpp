@@ -76,13 +76,13 @@ void Gaps::split(std::size_t chunk) {
 
 void Gaps::replace(Position position, std::span<const Gap> gaps) {
   auto& gaps_of_chunk = chunks_[position.chunk];
-  const auto at = gaps_of_chunk.begin() + std::ptrdiff_t(position.at);
-  const Capacity gone = capacity_of(*at);
+  const auto old_gap = gaps_of_chunk.begin() + std::ptrdiff_t(position.at);
+  const Capacity old_capacity = capacity_of(*old_gap);
   if (gaps.empty()) {
-    gaps_of_chunk.erase(at);
+    gaps_of_chunk.erase(old_gap);
   } else {
-    *at = gaps.front();
-    gaps_of_chunk.insert(at + 1, gaps.begin() + 1, gaps.end());
+    *old_gap = gaps.front();
+    gaps_of_chunk.insert(old_gap + 1, gaps.begin() + 1, gaps.end());
   }
   if (gaps_of_chunk.empty()) {
     chunks_.erase(chunks_.begin() + std::ptrdiff_t(position.chunk));
@@ -90,13 +90,14 @@ void Gaps::replace(Position position, std::span<const Gap> gaps) {
     return regroup(position.chunk);
   }
   if (gaps_of_chunk.size() > kChunk) return split(position.chunk);
-  Capacity come;
-  for (const Gap& gap : gaps) come.include(capacity_of(gap));
+  Capacity new_capacity;
+  for (const Gap& gap : gaps) new_capacity.include(capacity_of(gap));
   // A capacity is measured again only if the removed gap had it and no new gap has as much.
   const auto changed = [&](Capacity& largest, auto measured) {
     const Capacity before = largest;
-    largest.include(come);
-    if ((gone.any == before.any && come.any < gone.any) || (gone.wide == before.wide && come.wide < gone.wide))
+    largest.include(new_capacity);
+    if ((old_capacity.any == before.any && new_capacity.any < old_capacity.any) ||
+        (old_capacity.wide == before.wide && new_capacity.wide < old_capacity.wide))
       largest = measured();
     return largest != before;
   };

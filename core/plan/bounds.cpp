@@ -34,16 +34,16 @@ class Bounds {
         down_[child] = pack(std::move(reads), tree_.separators[child]);
       }
     }
-    RowBounds made;
-    made.steps = std::move(writer_.made());
-    made.steps.lasting.assign(made.steps.steps.size(), true);
-    for (const auto& [from, to] : {std::pair{&up_, &made.upward}, std::pair{&down_, &made.rest}})
+    RowBounds bounds;
+    bounds.steps = std::move(writer_.made());
+    bounds.steps.lasting.assign(bounds.steps.steps.size(), true);
+    for (const auto& [from, to] : {std::pair{&up_, &bounds.upward}, std::pair{&down_, &bounds.rest}})
       for (const Reads& reads : *from) {
         // Factors have their number, messages -1 minus the number of their step.
         for (const Read& read : reads) to->add(read.source < 0 ? read.scope : -1 - read.source);
         to->close();
       }
-    return made;
+    return bounds;
   }
 
  private:

@@ -336,7 +336,7 @@ class ContentPartition {
     return sum;
   }
 
-  // Notes that a table connects these variables.
+  // Records that a table connects these variables.
   void meet(const std::vector<int>& scope) {
     for (const int v : scope) near_[std::size_t(v)] = union_of(near_[std::size_t(v)], scope);
   }

@@ -25,25 +25,27 @@ std::vector<std::vector<int>> MiniBuckets::divide(std::span<const std::span<cons
   std::stable_sort(sequence.begin(), sequence.end(), [&](int a, int b) { return sizes[a] > sizes[b]; });
   std::vector<std::vector<int>> mini_buckets;
   std::vector<u64> unions;
-  std::vector<i64> held;
+  std::vector<i64> total_weights;
   for (const int i : sequence) {
     const u64* set = sets.data() + i * words;
-    i64 fewest = 0;
+    i64 least_added_weight = 0;
     int best = -1;
     for (std::size_t n = 0; n < mini_buckets.size(); ++n) {
-      i64 more = 0;
+      i64 added_weight = 0;
       for (std::size_t w = 0; w < words; ++w)
-        if (const u64 bits = set[w] & ~unions[n * words + w]) more += weigh(bits, w);
-      if ((!more || held[n] + more <= max_weight) && (best < 0 || more < fewest)) best = int(n), fewest = more;
+        if (const u64 bits = set[w] & ~unions[n * words + w]) added_weight += weigh(bits, w);
+      if ((!added_weight || total_weights[n] + added_weight <= max_weight) &&
+          (best < 0 || added_weight < least_added_weight))
+        best = int(n), least_added_weight = added_weight;
     }
     if (best < 0) {
       mini_buckets.push_back({i});
       unions.insert(unions.end(), set, set + words);
-      held.push_back(sizes[i]);
+      total_weights.push_back(sizes[i]);
     } else {
       mini_buckets[best].push_back(i);
       for (std::size_t w = 0; w < words; ++w) unions[best * words + w] |= set[w];
-      held[best] += fewest;
+      total_weights[best] += least_added_weight;
     }
   }
   for (auto& mini_bucket : mini_buckets) std::sort(mini_bucket.begin(), mini_bucket.end());

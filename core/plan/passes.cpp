@@ -33,11 +33,11 @@ class Passes {
   Steps both(std::span<const int> wanted, const Lists& families) {
     wanted_ = wanted, families_ = &families;
     outward();
-    Steps& made = writer_.made();
+    Steps& steps = writer_.made();
     for (int number = 0; number < int(tree_.size()); ++number)
-      if (tree_.parents[number] < 0) made.outputs.push_back({upward_[number].source, -1});
+      if (tree_.parents[number] < 0) steps.outputs.push_back({upward_[number].source, -1});
     for (int n = 0; n < int(marginals_.size()); ++n)
-      made.outputs.push_back({marginals_[n], tree_.order[first_position(scope_of_marginal(n))]});
+      steps.outputs.push_back({marginals_[n], tree_.order[first_position(scope_of_marginal(n))]});
     return finished();
   }
 
@@ -64,9 +64,9 @@ class Passes {
   static constexpr Read kNone{-1, -1};
 
   Steps finished() {
-    Steps& made = writer_.made();
-    made.lasting.assign(made.steps.size(), false);
-    return std::move(made);
+    Steps& steps = writer_.made();
+    steps.lasting.assign(steps.steps.size(), false);
+    return std::move(steps);
   }
 
   bool is_kept_variable(int v) const { return tree_.position[v] >= int(tree_.order.size()); }

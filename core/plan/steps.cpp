@@ -20,8 +20,9 @@ constexpr i64 kPackGain = 900;    // smallest ratio of the bucket to such a join
 constexpr i64 kProductGain = 32;  // the same if the bucket becomes a matrix product
 constexpr i64 kLayOutGain = 256;  // the same for a single table that is copied for a matrix product
 
-void remove(std::vector<Read>& reads, const std::vector<Read>& gone) {
-  std::erase_if(reads, [&](const Read& read) { return std::find(gone.begin(), gone.end(), read) != gone.end(); });
+void remove(std::vector<Read>& reads, const std::vector<Read>& removed) {
+  std::erase_if(reads,
+                [&](const Read& read) { return std::find(removed.begin(), removed.end(), read) != removed.end(); });
 }
 
 }  // namespace
@@ -29,23 +30,23 @@ void remove(std::vector<Read>& reads, const std::vector<Read>& gone) {
 Steps Steps::moved(std::span<const int> sequence) const {
   std::vector<int> number(steps.size());
   for (std::size_t position = 0; position < sequence.size(); ++position) number[sequence[position]] = int(position);
-  Steps made;
-  made.scopes = scopes;
-  made.axes = axes;
-  made.most_tables = most_tables;
-  made.first.push_back(0);
+  Steps result;
+  result.scopes = scopes;
+  result.axes = axes;
+  result.most_tables = most_tables;
+  result.first.push_back(0);
   for (const int old : sequence) {
-    made.append_others(i64(made.steps.size()), others_of(old));
-    made.steps.push_back(steps[old]);
-    made.lasting.push_back(lasting[old]);
+    result.append_others(i64(result.steps.size()), others_of(old));
+    result.steps.push_back(steps[old]);
+    result.lasting.push_back(lasting[old]);
     for (Read read : reads_of(old)) {
       if (read.source >= 0) read.source = number[read.source];
-      made.reads.push_back(read);
+      result.reads.push_back(read);
     }
-    made.first.push_back(i64(made.reads.size()));
+    result.first.push_back(i64(result.reads.size()));
   }
-  for (Output output : outputs) made.outputs.push_back({number[output.step], output.variable});
-  return made;
+  for (Output output : outputs) result.outputs.push_back({number[output.step], output.variable});
+  return result;
 }
 
 struct Writer::Bucket {
@@ -413,9 +414,9 @@ bool Writer::is_packed(const Bucket& bucket, const Read& read, const std::vector
     const auto axis = std::find(scope.begin(), scope.end(), v);
     return axis == scope.end() ? i64{0} : strides[std::size_t(axis - scope.begin())];
   };
-  i64 wanted = 1;
-  for (std::size_t i = cells.size(); i-- > 0; wanted *= sizes_[cells[i]])
-    if (sizes_[cells[i]] > 1 && stride(cells[i]) != wanted) return false;
+  i64 expected_stride = 1;
+  for (std::size_t i = cells.size(); i-- > 0; expected_stride *= sizes_[cells[i]])
+    if (sizes_[cells[i]] > 1 && stride(cells[i]) != expected_stride) return false;
   return stride(bucket.variable) % 4 == 0 &&
          std::all_of(key.begin(), key.end(), [&](int v) { return stride(v) % 4 == 0; });
 }
@@ -440,17 +441,17 @@ class Matching {
     const std::vector<int> axes = shared(branches);
     const std::size_t groups = (branches.size() + tables_ - 1) / tables_;
     for (std::size_t group = 0; group < groups; ++group) {
-      std::vector<Branch*> some;
-      for (std::size_t i = group; i < branches.size(); i += groups) some.push_back(&branches[i]);
+      std::vector<Branch*> group_branches;
+      for (std::size_t i = group; i < branches.size(); i += groups) group_branches.push_back(&branches[i]);
       std::vector<Read> bests;
       std::vector<double> weights;
-      for (const Branch* branch : some) {
+      for (const Branch* branch : group_branches) {
         bests.push_back(writer_.project(tree_.variables[branch->node], tree_.separators[branch->node], branch->reads,
                                         axes, branch->weight));
         weights.push_back(branch->weight);
       }
       const std::vector<Read> tables = writer_.match(bests, parts_of_sum(weights));
-      for (std::size_t i = 0; i < some.size(); ++i) some[i]->reads.push_back(tables[i]);
+      for (std::size_t i = 0; i < group_branches.size(); ++i) group_branches[i]->reads.push_back(tables[i]);
     }
   }
 
@@ -516,16 +517,16 @@ Steps upward_steps(const Tree& tree, const Lists& scopes, std::span<const i64> s
       written[branch.node] = message.source;
     }
   }
-  Steps& made = writer.made();
-  std::vector<char> is_read(made.steps.size());
-  for (const Read& read : made.reads)
+  Steps& steps = writer.made();
+  std::vector<char> is_read(steps.steps.size());
+  for (const Read& read : steps.reads)
     if (read.source >= 0) is_read[read.source] = true;
-  for (int step = 0; step < int(made.steps.size()); ++step)
-    if (!is_read[step]) made.outputs.push_back({step, -1});
-  made.lasting.assign(made.steps.size(), false);
+  for (int step = 0; step < int(steps.steps.size()); ++step)
+    if (!is_read[step]) steps.outputs.push_back({step, -1});
+  steps.lasting.assign(steps.steps.size(), false);
   if (stays)
-    for (const int step : written) made.lasting[step] = true;
-  return std::move(made);
+    for (const int step : written) steps.lasting[step] = true;
+  return std::move(steps);
 }
 
 }  // namespace elimina::plan

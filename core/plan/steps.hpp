@@ -25,7 +25,7 @@ struct Step {
   int axes;
   i64 domain;      // product of the numbers of values of all eliminated variables
   int scope;       // number in Steps::scopes of the output's scope, slow to fast
-  int outer, mid;  // how many axes are slow, and how many middle ones
+  int outer, mid;  // number of slow axes, and of middle axes
   int tables_a, tables_b;
   int rows;  // position of the first axis of the output's rows; -1: where `row_axes` puts it
   double weight;
@@ -52,7 +52,7 @@ struct Steps {
   Lists axes;               // lists of positions in the output's scope
   Lists others;             // further variables of steps that eliminate several; the list ends with the last such step
   std::vector<Output> outputs;
-  std::vector<char> lasting;  // for each step: true if its output stays even where others make room
+  std::vector<char> lasting;  // for each step, true if the memory of its output is never reused
   int most_tables = 0;
 
   std::span<const Read> reads_of(i64 step) const {

@@ -114,10 +114,10 @@ void Cache::grow(int threads) {
     if (begin == 0) {
       move(begin, end);
     } else {
-      const auto at = [&](int share) {
+      const auto share_start = [&](int share) {
         return begin + (end - begin) * static_cast<std::size_t>(share) / static_cast<std::size_t>(threads);
       };
-      run_threads(threads, [&](int share) { move(at(share), at(share + 1)); }, [] {}, [] {});
+      run_threads(threads, [&](int share) { move(share_start(share), share_start(share + 1)); }, [] {}, [] {});
     }
     end = begin;
   }

@@ -6,12 +6,12 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "and_or_search.hpp"
 #include "busy.hpp"
 #include "cache.hpp"
-#include "diver.hpp"
 #include "exec/run_threads.hpp"
+#include "greedy_dives.hpp"
 #include "path.hpp"
-#include "searcher.hpp"
 #include "stop.hpp"
 
 namespace elimina::search {
@@ -23,8 +23,8 @@ using Clock = std::chrono::steady_clock;
 constexpr double tolerance = 1e-9;
 constexpr std::uint64_t first_quantum = 8, last_quantum = 2048;
 constexpr double first_width_share = 1.0 / 32;  // first step of the root's limit, as a share of the gap
-// Dives may take `dived_share` of the time so far or, if that is more, `dived_first` of the time limit.
-constexpr double dived_share = 0.5, dived_first = 0.25;
+// Dives may take `dive_time_share` of the time so far or, if that is more, `first_dive_time_share` of the time limit.
+constexpr double dive_time_share = 0.5, first_dive_time_share = 0.25;
 
 class Run {
  public:
@@ -51,33 +51,33 @@ class Run {
   // or no solution is better than the incumbent.
   void descend(int number) {
     const Inside inside(*this);
-    Diver diver(problem_, cache_, options_.seed + static_cast<std::uint64_t>(number));
-    double dived = 0;
-    if (number == 0) improve(diver, 0, dived);
-    Searcher searcher(problem_, cache_, options_.threads > 1 ? &busy_ : nullptr);
+    GreedyDives dives(problem_, cache_, options_.seed + static_cast<std::uint64_t>(number));
+    double dive_seconds = 0;
+    if (number == 0) improve(dives, 0, dive_seconds);
+    AndOrSearch and_or_search(problem_, cache_, options_.threads > 1 ? &busy_ : nullptr);
     std::uint64_t counted = 0, quantum = first_quantum;
     while (!stop_) {
       const double below = next_limit();
-      searcher.start(problem_.root(), below);
+      and_or_search.start(problem_.root(), below);
       bool ended = false;
-      while (!stop_ && limit(upper_) >= below && !(ended = searcher.run(turn(quantum)))) {
-        if (options_.threads > 1) searcher.skip();
-        cache_.count(searcher.take_stored());
+      while (!stop_ && limit(upper_) >= below && !(ended = and_or_search.run(turn(quantum)))) {
+        if (options_.threads > 1) and_or_search.skip();
+        cache_.count(and_or_search.take_stored());
         quantum = std::min(2 * quantum, last_quantum);
-        nodes_ += searcher.nodes() - counted;
-        counted = searcher.nodes();
-        raise(searcher.lower());
+        nodes_ += and_or_search.nodes() - counted;
+        counted = and_or_search.nodes();
+        raise(and_or_search.lower());
         make_room();
-        improve(diver, counted, dived);
+        improve(dives, counted, dive_seconds);
         if (nodes_ >= options_.nodes || since_start() > options_.seconds) stop_ = true;
       }
-      raise(searcher.lower());
-      if (ended) finish(searcher, below);
-      else searcher.release_nodes();
+      raise(and_or_search.lower());
+      if (ended) finish(and_or_search, below);
+      else and_or_search.release_nodes();
     }
-    cache_.count(searcher.take_stored());
-    nodes_ += searcher.nodes() - counted;
-    hits_ += searcher.hits();
+    cache_.count(and_or_search.take_stored());
+    nodes_ += and_or_search.nodes() - counted;
+    hits_ += and_or_search.hits();
   }
 
   // Returns the number of nodes until the next look at the other threads, at most the remaining nodes.
@@ -85,15 +85,16 @@ class Run {
     return std::min(quantum, options_.nodes - std::min<std::uint64_t>(options_.nodes, nodes_));
   }
 
-  // Makes the dives that are due. `dived`: seconds of the thread's dives so far.
-  void improve(Diver& diver, std::uint64_t nodes, double& dived) {
-    while (diver.is_due(nodes) && !stop_ && lower_ < limit(upper_)) {
+  // Makes the dives that are due. `dive_seconds`: seconds of the thread's dives so far.
+  void improve(GreedyDives& dives, std::uint64_t nodes, double& dive_seconds) {
+    while (dives.is_due(nodes) && !stop_ && lower_ < limit(upper_)) {
       const double begun = since_start();
-      const double remaining = std::max(dived_first * options_.seconds, dived_share * begun) - dived;
+      const double remaining =
+          std::max(first_dive_time_share * options_.seconds, dive_time_share * begun) - dive_seconds;
       if (!(remaining > 0)) return;
       const TimeLimit time(remaining);
-      offer(diver.solution(upper_ - lower_));
-      dived += since_start() - begun;
+      offer(dives.solution(upper_ - lower_));
+      dive_seconds += since_start() - begun;
     }
   }
 
@@ -129,14 +130,14 @@ class Run {
 
   // Ends an iteration: stops the search if the bound has reached the incumbent, or if a solution is below the limit;
   // otherwise, widens the step of the limit.
-  void finish(Searcher& searcher, double below) {
+  void finish(AndOrSearch& and_or_search, double below) {
     const double upper = upper_;
-    if (searcher.lower() >= limit(upper)) {
+    if (and_or_search.lower() >= limit(upper)) {
       raise(upper);
       stop_ = true;
-    } else if (searcher.solved()) {
+    } else if (and_or_search.solved()) {
       std::vector<int> value;
-      if (searcher.decode([&] { return stop_.load(); }, value)) offer(value);
+      if (and_or_search.decode([&] { return stop_.load(); }, value)) offer(value);
       // The incumbent's cost is summed in another order than the bound, so the two may differ by rounding alone.
       if (lower_ >= limit(upper_)) raise(upper_);
       stop_ = true;

@@ -547,14 +547,15 @@ i64 work_of(const FactorArrays& factors, i64 factor) {
 
 // Writes a factor by all of these workers, in the same boxes whatever their number.
 void write_factor(std::span<Worker> workers, i64 factor, i64 block, Box* whole) {
-  Worker& own = workers.front();
+  Worker& first_worker = workers.front();
   const int threads = int(workers.size());
-  std::vector<Box>& boxes = own.boxes;
-  own.walk.begin(factor);
+  std::vector<Box>& boxes = first_worker.boxes;
+  first_worker.walk.begin(factor);
   boxes.clear();
-  own.walk.each_block(block, [&](i64 start, i64 count) { boxes.push_back({start, count}); });
-  share(threads, 0, i64(boxes.size()),
-        [&](i64 box, int thread) { workers[std::size_t(thread)].encoder.write(own.walk, boxes[std::size_t(box)]); });
+  first_worker.walk.each_block(block, [&](i64 start, i64 count) { boxes.push_back({start, count}); });
+  share(threads, 0, i64(boxes.size()), [&](i64 box, int thread) {
+    workers[std::size_t(thread)].encoder.write(first_worker.walk, boxes[std::size_t(box)]);
+  });
   if (!whole) return;
   i64 exponent = std::numeric_limits<i64>::min();
   for (const Box& box : boxes)
@@ -563,7 +564,7 @@ void write_factor(std::span<Worker> workers, i64 factor, i64 block, Box* whole) 
   share(threads, 0, i64(boxes.size()), [&](i64 number, int thread) {
     Box& box = boxes[std::size_t(number)];
     if (box.ends.high > 0 && box.exponent != exponent)
-      workers[std::size_t(thread)].encoder.scale_to(own.walk, box, exponent);
+      workers[std::size_t(thread)].encoder.scale_to(first_worker.walk, box, exponent);
   });
   *whole = {0, 0, exponent};
   for (const Box& box : boxes) {

@@ -48,8 +48,8 @@ KINDS = {
         ],
     ),
     "decoder of assignments": (
-        r"void decode\([^;]*\{$|bool Searcher::decode\(|best_value\([^;]*\{$|def _decode\(self\) -> NDArray",
-        ["core/exec/dense/plain.cpp", "core/exec/sparse/decode.cpp", "core/search/searcher.cpp"],
+        r"void decode\([^;]*\{$|bool AndOrSearch::decode\(|best_value\([^;]*\{$|def _decode\(self\) -> NDArray",
+        ["core/exec/dense/plain.cpp", "core/exec/sparse/decode.cpp", "core/search/and_or_search.cpp"],
     ),
     "entry of evidence": (
         # Tables of a problem, cells of a running plan, factors of a running plan, and the factors of a case's own plan.

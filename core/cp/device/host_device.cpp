@@ -27,18 +27,18 @@ struct ThreadTeam {
   i32 lanes() const { return 1; }
   bool any(bool x) const { return x; }
   template <class T>
-  T load(const T* at) const {
-    return std::atomic_ref<T>(*const_cast<T*>(at)).load();
+  T load(const T* address) const {
+    return std::atomic_ref<T>(*const_cast<T*>(address)).load();
   }
-  u64 unite(u64* at, u64 bits) const { return std::atomic_ref<u64>(*at).fetch_or(bits); }
+  u64 unite(u64* address, u64 bits) const { return std::atomic_ref<u64>(*address).fetch_or(bits); }
   template <class T>
-  void raise(T* at, T value) const {
-    const std::atomic_ref<T> cell(*at);
+  void raise(T* address, T value) const {
+    const std::atomic_ref<T> cell(*address);
     for (T old = cell.load(); old < value && !cell.compare_exchange_weak(old, value);) {
     }
   }
-  void add(u32* at, u32 count) const { std::atomic_ref<u32>(*at).fetch_add(count); }
-  u32 next_index(u32* at) const { return std::atomic_ref<u32>(*at).fetch_add(1); }
+  void add(u32* address, u32 count) const { std::atomic_ref<u32>(*address).fetch_add(count); }
+  u32 next_index(u32* address) const { return std::atomic_ref<u32>(*address).fetch_add(1); }
   void publish() const {}
   void sync() { barrier.arrive_and_wait(); }
 };

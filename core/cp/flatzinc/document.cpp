@@ -101,13 +101,13 @@ void Document::declare(std::string_view name, const Term& value, List annotation
   }
 }
 
-std::string token_at(std::string_view text, std::size_t at) {
-  if (at >= text.size()) return "the end of the file";
-  std::size_t end = at;
-  while (end < text.size() && end - at < 40 && goes_on_in_word(text[end])) ++end;
-  if (end > at) return "'" + std::string(text.substr(at, end - at)) + "'";
-  const auto byte = static_cast<unsigned char>(text[at]);
-  if (std::isprint(byte)) return std::string("'") + text[at] + "'";
+std::string token_at(std::string_view text, std::size_t start) {
+  if (start >= text.size()) return "the end of the file";
+  std::size_t end = start;
+  while (end < text.size() && end - start < 40 && goes_on_in_word(text[end])) ++end;
+  if (end > start) return "'" + std::string(text.substr(start, end - start)) + "'";
+  const auto byte = static_cast<unsigned char>(text[start]);
+  if (std::isprint(byte)) return std::string("'") + text[start] + "'";
   return "byte " + std::to_string(byte);
 }
 

@@ -154,7 +154,7 @@ struct Document {
 // false.
 Document parse_text(std::string_view text, const Poll& poll);
 
-// Returns the name or the character at `at`, for a message.
-std::string token_at(std::string_view text, std::size_t at);
+// Returns the name or the character at `start`, for a message.
+std::string token_at(std::string_view text, std::size_t start);
 
 }  // namespace elimina::cp::flatzinc

@@ -27,7 +27,7 @@ class Parser : public Reader {
           "unsupported: FlatZinc as JSON; compile the MiniZinc model to text: minizinc -c --solver elimina MODEL.mzn");
     for (char c = peek(); at_ < end_; c = peek()) {
       look_up();
-      const Position here = position();
+      const Position item_position = position();
       const Spot start = spot();
       const std::string_view keyword = begins_word(c) ? word() : "";
       if (keyword == "constraint") {
@@ -35,16 +35,16 @@ class Parser : public Reader {
       } else if (keyword == "var") {
         variable();
       } else if (keyword == "array") {
-        array(here);
+        array(item_position);
       } else if (keyword == "predicate") {
         predicate();
       } else if (keyword == "solve") {
-        if (solved) throw Malformed(here, "a second solve item");
+        if (solved) throw Malformed(item_position, "a second solve item");
         solved = true;
-        solve(here);
+        solve(item_position);
       } else {
         go_to(start);
-        parameter(here);
+        parameter(item_position);
       }
       expect(';');
     }
@@ -158,7 +158,7 @@ class Parser : public Reader {
     annotations();
   }
 
-  void parameter(Position here) {
+  void parameter(Position item_position) {
     if (!begins_word(peek()) && !begins_number(peek()) && peek() != '{')
       fail("an item: a declaration, constraint or solve");
     const Spot start = spot();
@@ -174,7 +174,7 @@ class Parser : public Reader {
     const List notes = annotations();
     expect('=');
     const Term value = value_of(kinds.type);
-    doc_.declare(id, value, notes, here);
+    doc_.declare(id, value, notes, item_position);
   }
 
   // Reads a value of a type, or a variable of any type.
@@ -190,14 +190,14 @@ class Parser : public Reader {
   void variable() {
     const Kinds kinds = type();
     expect(':');
-    const Position here = position();
-    Variable v{name("a name"), kinds.type, kinds.domain, {}, {}, here};
+    const Position item_position = position();
+    Variable v{name("a name"), kinds.type, kinds.domain, {}, {}, item_position};
     v.annotations = annotations();
     if (accept('=')) v.value = value_of(kinds.type);
     doc_.declare_variable(v);
   }
 
-  void array(Position here) {
+  void array(Position item_position) {
     const std::int64_t count = length();
     const bool is_var = accept_word("var");
     const Kinds kinds = type();
@@ -206,47 +206,47 @@ class Parser : public Reader {
     const List notes = annotations();
     if (!accept('=')) {
       if (!is_var || count < 0) fail("'='");
-      doc_.declare(id, anonymous(kinds, count, id, here), notes, here);
+      doc_.declare(id, anonymous(kinds, count, id, item_position), notes, item_position);
       return;
     }
-    const Position there = position();
+    const Position value_position = position();
     const Term value = expression(0);
-    if (value.kind != Kind::array) throw Malformed(there, "expected an array, found a single value");
+    if (value.kind != Kind::array) throw Malformed(value_position, "expected an array, found a single value");
     for (std::uint32_t i = 0; i < value.size; ++i)
       if (!fits(doc_.items(value)[i], kinds.type))
-        throw Malformed(there, std::string("expected ") + kTypeNames[static_cast<int>(kinds.type)] + " as element " +
-                                   std::to_string(i + 1) + " of " + std::string(id));
+        throw Malformed(value_position, std::string("expected ") + kTypeNames[static_cast<int>(kinds.type)] +
+                                            " as element " + std::to_string(i + 1) + " of " + std::string(id));
     if (count >= 0 && value.size != static_cast<std::uint64_t>(count))
-      throw Malformed(there, "expected " + std::to_string(count) + " elements of " + std::string(id) + ", found " +
-                                 std::to_string(value.size));
-    doc_.declare(id, value, notes, here);
+      throw Malformed(value_position, "expected " + std::to_string(count) + " elements of " + std::string(id) +
+                                          ", found " + std::to_string(value.size));
+    doc_.declare(id, value, notes, item_position);
   }
 
-  Term anonymous(const Kinds& kinds, std::int64_t count, std::string_view id, Position here) {
+  Term anonymous(const Kinds& kinds, std::int64_t count, std::string_view id, Position item_position) {
     // The size is limited, because a short line can declare an array that exceeds the memory.
     constexpr std::int64_t kMost = 1 << 24;
     if (count > kMost)
-      throw Malformed(here, "an array of " + std::to_string(count) + " variables is too long: at most 2^24");
+      throw Malformed(item_position, "an array of " + std::to_string(count) + " variables is too long: at most 2^24");
     std::vector<Term> elements;
     for (std::int64_t i = 0; i < count; ++i) {
       look_up();
       elements.push_back({Kind::variable, 0, static_cast<std::int64_t>(doc_.variables.size())});
-      doc_.variables.push_back({id, kinds.type, kinds.domain, {}, {}, here});
+      doc_.variables.push_back({id, kinds.type, kinds.domain, {}, {}, item_position});
     }
     return doc_.array_term(elements);
   }
 
   void constraint() {
-    const Position here = position();
-    Constraint c{name("a constraint's name"), {}, {}, here};
+    const Position item_position = position();
+    Constraint c{name("a constraint's name"), {}, {}, item_position};
     expect('(');
     c.arguments = gathered(&Document::list, [&] { arguments(')', 0, false); });
     c.annotations = annotations();
     doc_.constraints.push_back(c);
   }
 
-  void solve(Position here) {
-    doc_.solve.position = here;
+  void solve(Position item_position) {
+    doc_.solve.position = item_position;
     doc_.solve.annotations = annotations();
     if (accept_word("satisfy")) return;
     const bool least = accept_word("minimize");
@@ -299,11 +299,12 @@ class Parser : public Reader {
   Term number_or_range() {
     const Term first = number();
     if (!accept_dots()) return first;
-    const Position here = position();
+    const Position last_position = position();
     const Term last = number();
     if (first.kind == Kind::real || last.kind == Kind::real)
       return doc_.numbers_term(Kind::real, std::array{bits(first), bits(last)});
-    if (last.value == INT64_MAX) throw Malformed(here, "unsupported: the integer 9223372036854775807 is beyond 2^52");
+    if (last.value == INT64_MAX)
+      throw Malformed(last_position, "unsupported: the integer 9223372036854775807 is beyond 2^52");
     return doc_.numbers_term(Kind::range, std::array{first.value, last.value});
   }
 
@@ -355,10 +356,10 @@ class Parser : public Reader {
   Term element(const Term& array) {
     expect('[');
     if (array.kind != Kind::array) fail("an array before '['");
-    const Position here = position();
+    const Position index_position = position();
     const std::int64_t i = integer("an index");
     if (i < 1 || i > static_cast<std::int64_t>(array.size))
-      throw Malformed(here,
+      throw Malformed(index_position,
                       "expected an index from 1 to " + std::to_string(array.size) + ", found " + std::to_string(i));
     expect(']');
     return doc_.items(array)[static_cast<std::size_t>(i - 1)];

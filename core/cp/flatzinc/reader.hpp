@@ -66,9 +66,9 @@ class Reader {
   }
 
   [[noreturn]] void fail(const std::string& expected) {
-    const Position here = position();
-    throw Malformed(
-        here, "expected " + expected + ", found " + token_at(text_, static_cast<std::size_t>(at_ - text_.data())));
+    const Position error_position = position();
+    throw Malformed(error_position, "expected " + expected + ", found " +
+                                        token_at(text_, static_cast<std::size_t>(at_ - text_.data())));
   }
 
   // Reads a number: a whole one as `integer`, any other as `real`.

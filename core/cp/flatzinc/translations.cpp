@@ -278,12 +278,12 @@ void table_if(T t, const char* name) {
 
 // Posts that `later` occurs only after `earlier` has occurred.
 void precede(T t, View earlier, View later, const Argument& xs) {
-  View seen = constant(0);
+  View has_occurred = constant(0);
   for (const View x : xs) {
-    t.post("bool_le", {single(t.truth("int_eq", {single(x), single(later)})), single(seen)});
+    t.post("bool_le", {single(t.truth("int_eq", {single(x), single(later)})), single(has_occurred)});
     const View next = t.boolean();
-    t.post("bool_or", {single(seen), single(t.truth("int_eq", {single(x), single(earlier)})), single(next)});
-    seen = next;
+    t.post("bool_or", {single(has_occurred), single(t.truth("int_eq", {single(x), single(earlier)})), single(next)});
+    has_occurred = next;
   }
 }
 

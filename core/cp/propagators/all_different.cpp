@@ -33,21 +33,21 @@ class DifferentByValue final : public Propagator {
     fixed_.clear();
     for (const int i : touched)
       if (d.fixed(xs_[static_cast<std::size_t>(i)])) fixed_.push_back(static_cast<std::size_t>(i));
-    std::size_t done = static_cast<std::size_t>(engine.trail().get(done_));
+    std::size_t processed = static_cast<std::size_t>(engine.trail().get(done_));
     for (std::size_t k = 0; k < fixed_.size(); ++k)
-      if (!remove_value_of(d, fixed_[k], done)) return Outcome::failed;
-    engine.trail().set(done_, done);
+      if (!remove_value_of(d, fixed_[k], processed)) return Outcome::failed;
+    engine.trail().set(done_, processed);
     if (repeats_) return Outcome::again;
-    return done == xs_.size() ? Outcome::entailed : Outcome::fixpoint;
+    return processed == xs_.size() ? Outcome::entailed : Outcome::fixpoint;
   }
 
  private:
-  bool remove_value_of(Domains& d, std::size_t i, std::size_t& done) {
-    if (positions_[i] < done) return true;
+  bool remove_value_of(Domains& d, std::size_t i, std::size_t& processed) {
+    if (positions_[i] < processed) return true;
     const Value value = d.lo(xs_[i]);
-    swap(positions_[i], done++);
+    swap(positions_[i], processed++);
     if (value == except_) return true;
-    for (std::size_t p = done; p < order_.size(); ++p) {
+    for (std::size_t p = processed; p < order_.size(); ++p) {
       const std::size_t other = order_[p];
       const bool was_fixed = d.fixed(xs_[other]);
       if (!d.remove(xs_[other], value)) return false;

@@ -248,18 +248,18 @@ class Power final : public Ternary {
 
   // Narrows x: from the least base with a power of at least min z to the largest one with a power of at most max z.
   bool narrow_base(Domains& d) const {
-    const Value none = d.hi(x_) + 1;
-    const Value lo = first(d.lo(x_), none, [&](Value x) { return reaches(x, d.hi(y_), d.lo(z_)); });
-    const Value beyond = first(d.lo(x_), none, [&](Value x) { return reaches(x, d.lo(y_), d.hi(z_) + 1); });
+    const Value end = d.hi(x_) + 1;
+    const Value lo = first(d.lo(x_), end, [&](Value x) { return reaches(x, d.hi(y_), d.lo(z_)); });
+    const Value beyond = first(d.lo(x_), end, [&](Value x) { return reaches(x, d.lo(y_), d.hi(z_) + 1); });
     return narrow(d, x_, {lo, beyond - 1});
   }
 
   // Returns the first value in [from, none) for which `does` is true, by bisection.
   template <class Does>
-  static Value first(Value from, Value none, Does does) {
-    while (from < none) {
-      const Value middle = from + (none - from) / 2;
-      if (does(middle)) none = middle;
+  static Value first(Value from, Value end, Does does) {
+    while (from < end) {
+      const Value middle = from + (end - from) / 2;
+      if (does(middle)) end = middle;
       else from = middle + 1;
     }
     return from;

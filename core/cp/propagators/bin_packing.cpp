@@ -69,12 +69,12 @@ class Sums {
   }
 
   void either(std::span<const std::uint64_t> sums, Value size, std::span<std::uint64_t> result) const {
-    const std::size_t far = word(size), shift = static_cast<std::size_t>(size) % 64;
+    const std::size_t word_shift = word(size), shift = static_cast<std::size_t>(size) % 64;
     for (std::size_t w = 0; w < words_; ++w) {
       result[w] = sums[w];
-      if (w < far) continue;
-      result[w] |= sums[w - far] << shift;
-      if (shift && w > far) result[w] |= sums[w - far - 1] >> (64 - shift);
+      if (w < word_shift) continue;
+      result[w] |= sums[w - word_shift] << shift;
+      if (shift && w > word_shift) result[w] |= sums[w - word_shift - 1] >> (64 - shift);
     }
   }
 

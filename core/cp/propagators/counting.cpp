@@ -43,10 +43,10 @@ class CountOfValue final : public Propagator {
     const Value open = static_cast<Value>(xs_.size() - first);
     if (!d.set_lo(count_, sure) || !d.set_hi(count_, sure + open)) return Outcome::failed;
     if (open == 0) return Outcome::entailed;
-    const bool none = d.hi(count_) == sure, all = d.lo(count_) == sure + open;
-    if (!none && !all) return repeats_ ? Outcome::again : Outcome::fixpoint;
+    const bool excludes_value = d.hi(count_) == sure, requires_value = d.lo(count_) == sure + open;
+    if (!excludes_value && !requires_value) return repeats_ ? Outcome::again : Outcome::fixpoint;
     for (std::size_t i = first; i < xs_.size(); ++i)
-      if (!(none ? d.remove(xs_[i], value_) : d.assign(xs_[i], value_))) return Outcome::failed;
+      if (!(excludes_value ? d.remove(xs_[i], value_) : d.assign(xs_[i], value_))) return Outcome::failed;
     return repeats_ ? Outcome::again : Outcome::entailed;
   }
 
@@ -101,10 +101,10 @@ class CountOfVariable final : public Propagator {
 
   Outcome with_value(Domains& d, Value value) {
     const auto [sure, possible] = limits(d, value);
-    const bool none = d.hi(count_) == sure, all = d.lo(count_) == possible;
+    const bool excludes_value = d.hi(count_) == sure, requires_value = d.lo(count_) == possible;
     for (const View x : xs_) {
       if (d.fixed(x) || !d.has(x, value)) continue;
-      if ((none && !d.remove(x, value)) || (all && !d.assign(x, value))) return Outcome::failed;
+      if ((excludes_value && !d.remove(x, value)) || (requires_value && !d.assign(x, value))) return Outcome::failed;
     }
     return Outcome::again;
   }

@@ -62,16 +62,16 @@ class Profile {
   void areas(const Values& times, Values& result) const {
     result.clear();
     std::size_t k = 0;
-    Value area = 0, height = 0, at = pieces.empty() ? 0 : pieces[0].begin;
+    Value area = 0, height = 0, last_time = pieces.empty() ? 0 : pieces[0].begin;
     for (const Value time : times) {
       for (; k < pieces.size() && pieces[k].begin <= time; ++k) {
-        area += height * (pieces[k].begin - at);
-        at = pieces[k].begin;
+        area += height * (pieces[k].begin - last_time);
+        last_time = pieces[k].begin;
         height = pieces[k].height;
       }
-      if (time > at) {
-        area += height * (time - at);
-        at = time;
+      if (time > last_time) {
+        area += height * (time - last_time);
+        last_time = time;
       }
       result.push_back(area);
     }

@@ -150,14 +150,14 @@ class Linear final : public Propagator {
     return Outcome::fixpoint;
   }
 
-  Outcome equal(Domains& d, bool wanted) {
+  Outcome equal(Domains& d, bool holds) {
     const std::size_t unfixed = terms_.size() - first_;
-    if (unfixed == 0) return control_.settle(d, (rest_ == 0) == wanted);
+    if (unfixed == 0) return control_.settle(d, (rest_ == 0) == holds);
     const bool possible = lo_ <= rest_ && rest_ <= hi_ && (unfixed > 1 || is_possible(d, terms_[first_]));
-    if (!possible) return control_.settle(d, !wanted);
+    if (!possible) return control_.settle(d, !holds);
     const bool demanded = control_.demanded(d), denied = control_.denied(d);
     if (!demanded && !denied) return Outcome::fixpoint;
-    if (demanded == wanted) return meet(d);
+    if (demanded == holds) return meet(d);
     if (unfixed > 1) return Outcome::fixpoint;
     return d.remove(terms_[first_].var, rest_ / terms_[first_].factor) ? Outcome::entailed : Outcome::failed;
   }

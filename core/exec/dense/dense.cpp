@@ -17,8 +17,8 @@ constexpr double kSmallWork = 4096;  // steps of less work have no tiles
 constexpr double kGivenWork = 64;    // the same for steps that run without a translation
 // Work before a poll: 0.5 to 10 ms, or 0.4 s if a virtual machine first has to get each page of memory.
 constexpr double kPollWork = 2e7;
-// Intended time of a turn. Turns of less than half this time are doubled, because threads wait for each other at the
-// end of each turn.
+// Intended time of a turn (the items between two polls). Turns of less than half this time are doubled, because threads
+// wait for each other at the end of each turn.
 constexpr std::chrono::milliseconds kTurn{20};
 constexpr double kStopped = -1;
 
@@ -63,18 +63,19 @@ bool has_near_cells(StepView step, i64 first) {
 // does not visit these values.
 double step_work(StepView step) { return double(step.cells()) * (step[kTables] > 0 ? double(step[kDomain]) : 1.0); }
 
-// Calls `step`, which returns its work or kStopped, for each turn; calls `poll` in between. Returns false after a stop.
+// Calls `step`, which returns its work or kStopped, for each index; calls `poll` in between. Returns false after a
+// stop.
 template <class Step>
 bool in_sequence(i64 count, const DensePoll& poll, Step step) {
-  double done = 0, unpolled = 0;
-  for (i64 turn = 0; turn < count; ++turn) {
-    const double work = step(turn, done);
+  double finished_work = 0, unpolled = 0;
+  for (i64 index = 0; index < count; ++index) {
+    const double work = step(index, finished_work);
     if (work == kStopped) return false;
-    done += work;
+    finished_work += work;
     unpolled += work + 1000;
     if (unpolled > kPollWork) {
       unpolled = 0;
-      if (!poll(done)) return false;
+      if (!poll(finished_work)) return false;
     }
   }
   return true;
@@ -82,16 +83,16 @@ bool in_sequence(i64 count, const DensePoll& poll, Step step) {
 
 // Runs the items of a step, `fewest` at a time or more; calls `poll` in between. Returns false after a stop.
 template <class Run>
-bool in_turns(i64 items, i64 fewest, double work, double done, const DensePoll& poll, Run run) {
-  i64 turn = std::max<i64>(fewest, i64(double(items) * std::min(1.0, kPollWork / work)));
+bool in_turns(i64 items, i64 fewest, double work, double finished_work, const DensePoll& poll, Run run) {
+  i64 items_at_once = std::max<i64>(fewest, i64(double(items) * std::min(1.0, kPollWork / work)));
   for (i64 first = 0, last; first < items; first = last) {
     const auto began = std::chrono::steady_clock::now();
-    last = std::min(items, first + turn);
+    last = std::min(items, first + items_at_once);
     run(first, last);
-    if (last < items && !poll(done + work * double(last) / double(items))) return false;
+    if (last < items && !poll(finished_work + work * double(last) / double(items))) return false;
     const auto took = std::chrono::steady_clock::now() - began;
-    if (took < kTurn / 2) turn *= 2;
-    else if (took > 2 * kTurn) turn = std::max(fewest, turn / 2);
+    if (took < kTurn / 2) items_at_once *= 2;
+    else if (took > 2 * kTurn) items_at_once = std::max(fewest, items_at_once / 2);
   }
   return true;
 }
@@ -168,10 +169,10 @@ void DenseExecutor::fix(const int* values, i64 variables) {
 
 bool DenseExecutor::run(const i64* sequence, i64 count, const DensePoll& poll) {
   peaks_ = run_.peaks;
-  return in_sequence(count, poll, [&](i64 turn, double done) {
-    const i64 number = sequence ? sequence[turn] : turn;
+  return in_sequence(count, poll, [&](i64 index, double finished_work) {
+    const i64 number = sequence ? sequence[index] : index;
     Peak peak;
-    if (!one_step(number, done, peak, poll)) return kStopped;
+    if (!one_step(number, finished_work, peak, poll)) return kStopped;
     if (kernels_->scales) keep(peak, peaks_ + 2 * number);
     return double(entries_[number].work);
   });
@@ -188,37 +189,38 @@ void DenseExecutor::decode(int* assignment, i64 first) {
 bool DenseExecutor::run_other(const i64* words, const i64* starts, i64 count, double* peaks, const DensePoll& poll) {
   count_path(Path::case_plan);
   peaks_ = peaks;
-  return in_sequence(count, poll, [&](i64 number, double done) {
+  return in_sequence(count, poll, [&](i64 number, double finished_work) {
     const StepView step{words + starts[number]};
     Peak peak;
-    if (!given_step(step, done, peak, poll)) return kStopped;
+    if (!given_step(step, finished_work, peak, poll)) return kStopped;
     if (kernels_->scales) keep(peak, peaks_ + 2 * number);
     return step_work(step);
   });
 }
 
-bool DenseExecutor::one_step(i64 number, double done, Peak& peak, const DensePoll& poll) {
+bool DenseExecutor::one_step(i64 number, double finished_work, Peak& peak, const DensePoll& poll) {
   if (entries_[number].small == kNew) entries_[number] = look_at(view(number));
-  if (slices_.touches(number)) return count_path(Path::slice), given_step(slices_.slice(number), done, peak, poll);
+  if (slices_.touches(number))
+    return count_path(Path::slice), given_step(slices_.slice(number), finished_work, peak, poll);
   auto& [work, small] = entries_[number];
   if (small >= 0) return peak = kernels_->run_translated(small), true;
   switch (small) {
-    case kUnseen: return small = kSeen, given_step(view(number), done, peak, poll);
+    case kUnseen: return small = kSeen, given_step(view(number), finished_work, peak, poll);
     case kSeen: return small = i32(kernels_->translate(view(number))), peak = kernels_->run_translated(small), true;
-    case kMatched: return matching_step(view(number), work, done, poll);
+    case kMatched: return matching_step(view(number), work, finished_work, poll);
   }
-  if (work >= kSmallWork) return large_step(view(number), work, done, peak, poll);
+  if (work >= kSmallWork) return large_step(view(number), work, finished_work, peak, poll);
   return peak = kernels_->run_plain(view(number), peaks_), true;
 }
 
 // Runs a step without a translation; returns false after a stop.
-bool DenseExecutor::given_step(StepView step, double done, Peak& peak, const DensePoll& poll) {
+bool DenseExecutor::given_step(StepView step, double finished_work, Peak& peak, const DensePoll& poll) {
   const double work = step_work(step);
-  if (work >= kGivenWork) return large_step(step, work, done, peak, poll);
+  if (work >= kGivenWork) return large_step(step, work, finished_work, peak, poll);
   return peak = kernels_->run_plain(step, peaks_), true;
 }
 
-bool DenseExecutor::large_step(StepView step, double work, double done, Peak& peak, const DensePoll& poll) {
+bool DenseExecutor::large_step(StepView step, double work, double finished_work, Peak& peak, const DensePoll& poll) {
   const bool multiplies = kernels_->multiplies && is_product(step);
   if (!multiplies && !has_near_cells(step, step.lo_axis())) return peak = kernels_->run_plain(step, peaks_), true;
   const int threads = work < shared_work ? 1 : threads_;
@@ -227,7 +229,7 @@ bool DenseExecutor::large_step(StepView step, double work, double done, Peak& pe
   if (threads > 1) count_path(Path::several_threads);
   if (step.eliminates_several()) count_path(Path::several_variables);
   if (threads == 1 && work < kPollWork) return kernels_->run(0, items, 0, peak), true;
-  return in_turns(items, fewest, work, done, poll, [&](i64 first, i64 last) {
+  return in_turns(items, fewest, work, finished_work, poll, [&](i64 first, i64 last) {
     std::vector<Peak> peaks(static_cast<std::size_t>(threads));
     share(threads, first, last,
           [&](i64 item, int thread) { kernels_->run(item, item + 1, thread, peaks[std::size_t(thread)]); });
@@ -235,14 +237,16 @@ bool DenseExecutor::large_step(StepView step, double work, double done, Peak& pe
   });
 }
 
-bool DenseExecutor::matching_step(StepView step, double work, double done, const DensePoll& poll) {
+bool DenseExecutor::matching_step(StepView step, double work, double finished_work, const DensePoll& poll) {
   const int threads = work * double(step[kTables]) < shared_work ? 1 : threads_;
   count_path(Path::matching);
-  return in_turns(kernels_->begin_matching(step), 4 * i64(threads), work, done, poll, [&](i64 first, i64 last) {
-    share(threads, 0, threads, [&](i64 slot, int) {
-      kernels_->run_matching(first + (last - first) * slot / threads, first + (last - first) * (slot + 1) / threads);
-    });
-  });
+  return in_turns(kernels_->begin_matching(step), 4 * i64(threads), work, finished_work, poll,
+                  [&](i64 first, i64 last) {
+                    share(threads, 0, threads, [&](i64 slot, int) {
+                      kernels_->run_matching(first + (last - first) * slot / threads,
+                                             first + (last - first) * (slot + 1) / threads);
+                    });
+                  });
 }
 
 }  // namespace elimina

@@ -71,10 +71,10 @@ class DenseExecutor {
   StepView written(i64 number);
   void write_all();
   Entry look_at(StepView step);
-  bool one_step(i64 number, double done, Peak& peak, const DensePoll& poll);
-  bool given_step(StepView step, double done, Peak& peak, const DensePoll& poll);
-  bool large_step(StepView step, double work, double done, Peak& peak, const DensePoll& poll);
-  bool matching_step(StepView step, double work, double done, const DensePoll& poll);
+  bool one_step(i64 number, double finished_work, Peak& peak, const DensePoll& poll);
+  bool given_step(StepView step, double finished_work, Peak& peak, const DensePoll& poll);
+  bool large_step(StepView step, double work, double finished_work, Peak& peak, const DensePoll& poll);
+  bool matching_step(StepView step, double work, double finished_work, const DensePoll& poll);
 
   const DenseRun run_;
   const int threads_;

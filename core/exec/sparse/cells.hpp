@@ -12,7 +12,7 @@
 namespace elimina::sparse {
 
 template <class R, int W>
-Made project_rows(const R& ring, const Table& table, u64 low, int threads) {
+OwnedTable project_rows(const R& ring, const Table& table, u64 low, int threads) {
   using Value = typename R::Value;
   count_path(Path::rows_project);
   constexpr i64 block_rows = i64(1) << 15;
@@ -39,18 +39,18 @@ Made project_rows(const R& ring, const Table& table, u64 low, int threads) {
 // Returns the tuples of the cells above (or below) `zero`, in the order of their keys. `axes`: terms
 // (elimina/rows.hpp), the most significant field first.
 template <class Value>
-Made rows_of_cells(int words, const Value* cells, Value zero, bool above, const i64* axes, const i64* sizes,
-                   int count) {
+OwnedTable rows_of_cells(int words, const Value* cells, Value zero, bool above, const i64* axes, const i64* sizes,
+                         int count) {
   count_path(Path::rows_from_dense);
   i64 all = 1;
   for (int axis = 0; axis < count; ++axis) all *= sizes[axis];
-  Made made;
-  made.candidates = all;
+  OwnedTable table;
+  table.candidates = all;
   const i64 key_bytes = words * i64(sizeof(u64));
-  made.keys = Buffer(all * key_bytes);
-  made.values = Buffer(all * i64(sizeof(Value)));
-  u64* keys = made.keys.as<u64>();
-  Value* values = made.values.as<Value>();
+  table.keys = Buffer(all * key_bytes);
+  table.values = Buffer(all * i64(sizeof(Value)));
+  u64* keys = table.keys.as<u64>();
+  Value* values = table.values.as<Value>();
   std::vector<i64> digit(std::size_t(count), 0);
   Key<kMostWords> key{};
   for (i64 n = 0, cell = 0; n < all; ++n) {
@@ -73,10 +73,10 @@ Made rows_of_cells(int words, const Value* cells, Value zero, bool above, const 
       value = 0;
     }
   }
-  made.rows = values - made.values.as<Value>();
-  made.keys.shrink(made.rows * key_bytes);
-  made.values.shrink(made.rows * i64(sizeof(Value)));
-  return made;
+  table.rows = values - table.values.as<Value>();
+  table.keys.shrink(table.rows * key_bytes);
+  table.values.shrink(table.rows * i64(sizeof(Value)));
+  return table;
 }
 
 template <int W, class V>

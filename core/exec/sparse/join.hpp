@@ -114,7 +114,8 @@ class JoinBlocks {
       cut_part({cuts[std::size_t(piece)], cuts[std::size_t(piece) + 1]}, blocks_of_pieces[std::size_t(piece)]);
     });
     std::vector<Block> blocks;
-    for (const std::vector<Block>& some : blocks_of_pieces) blocks.insert(blocks.end(), some.begin(), some.end());
+    for (const std::vector<Block>& blocks_of_piece : blocks_of_pieces)
+      blocks.insert(blocks.end(), blocks_of_piece.begin(), blocks_of_piece.end());
     return blocks;
   }
 
@@ -193,7 +194,7 @@ class Join {
     for (int w = 0; w < W; ++w) outside_group_.word[w] = ~group_.word[w];
   }
 
-  Made run(const std::vector<Block>& blocks, int threads) const {
+  OwnedTable run(const std::vector<Block>& blocks, int threads) const {
     if (stage_.words[0] > 0) count_path(Path::join_with_lookup);
     if (stage_.words[1] >= 0) count_path(Path::join_with_bounds);
     if (W > 1) count_path(Path::rows_long_keys);
@@ -312,7 +313,7 @@ class Join {
 
 // Keeps the rows of `left` whose shared variables occur in `right`.
 template <int W, class V>
-Made semi_join_rows(const Table& left, const Table& right, const u64* group_words, int threads) {
+OwnedTable semi_join_rows(const Table& left, const Table& right, const u64* group_words, int threads) {
   constexpr i64 block_rows = i64(1) << 15;
   Key<W> group;
   std::copy_n(group_words, W, group.word);

@@ -21,7 +21,7 @@ class Output {
     made_.values = Buffer(all_at_most * bytes.value);
   }
 
-  Made run(i64 blocks, int threads, Call<i64(i64)> bound, Call<void(i64, BlockRows&)> produce) {
+  OwnedTable run(i64 blocks, int threads, Call<i64(i64)> bound, Call<void(i64, BlockRows&)> produce) {
     // Each thread keeps its buffers between blocks, so that it rarely allocates.
     share(threads, 0, std::clamp<i64>(blocks, 1, threads), [&](i64, int) {
       Buffer keys, values;
@@ -54,7 +54,7 @@ class Output {
 
  private:
   void append(i64 block, BlockRows& rows) {
-    for (i64 turn = turn_; turn != block; turn = turn_) turn_.wait(turn);
+    for (i64 next_block = turn_; next_block != block; next_block = turn_) turn_.wait(next_block);
     if (rows.rows > max_rows_ - made_.rows) {
       fail(std::make_exception_ptr(std::overflow_error("too many rows")));
       rows.rows = 0;
@@ -81,7 +81,7 @@ class Output {
 
   const Patience patience_ = patience;
   RowBytes bytes_;
-  Made made_;
+  OwnedTable made_;
   i64 max_rows_;
   const std::function<bool(i64)>& goes_on_;
   std::atomic<i64> next_{0}, turn_{0};
@@ -92,8 +92,9 @@ class Output {
 
 }  // namespace
 
-Made put_together(RowBytes bytes, i64 blocks, int threads, Call<i64(i64)> bound, Call<void(i64, BlockRows&)> produce,
-                  i64 all_at_most, i64 max_rows, const std::function<bool(i64)>& goes_on) {
+OwnedTable put_together(RowBytes bytes, i64 blocks, int threads, Call<i64(i64)> bound,
+                        Call<void(i64, BlockRows&)> produce, i64 all_at_most, i64 max_rows,
+                        const std::function<bool(i64)>& goes_on) {
   return Output(bytes, all_at_most, max_rows, goes_on).run(blocks, threads, bound, produce);
 }
 

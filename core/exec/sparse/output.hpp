@@ -25,8 +25,9 @@ struct RowBytes {
 // Collects the rows of `blocks` blocks: `produce(block, rows)` makes at most `bound(block)` of them. Throws
 // std::overflow_error if they are more than `max_rows` in total. `goes_on`, if any, gets the number of candidates of
 // each block; if it returns false, Stopped is thrown.
-Made put_together(RowBytes bytes, i64 blocks, int threads, Call<i64(i64)> bound, Call<void(i64, BlockRows&)> produce,
-                  i64 all_at_most, i64 max_rows, const std::function<bool(i64)>& goes_on);
+OwnedTable put_together(RowBytes bytes, i64 blocks, int threads, Call<i64(i64)> bound,
+                        Call<void(i64, BlockRows&)> produce, i64 all_at_most, i64 max_rows,
+                        const std::function<bool(i64)>& goes_on);
 
 template <int W, class V>
 struct Writer {
@@ -45,8 +46,8 @@ struct Writer {
 // Calls put_together() with a `produce` that takes a block and a Writer. `all_at_most`: bound on the rows of all
 // blocks.
 template <int W, class V, class Produce>
-Made write_blocks(i64 blocks, int threads, Call<i64(i64)> bound, const Produce& produce, i64 all_at_most,
-                  i64 max_rows = std::numeric_limits<i64>::max(), const std::function<bool(i64)>& goes_on = {}) {
+OwnedTable write_blocks(i64 blocks, int threads, Call<i64(i64)> bound, const Produce& produce, i64 all_at_most,
+                        i64 max_rows = std::numeric_limits<i64>::max(), const std::function<bool(i64)>& goes_on = {}) {
   return put_together(
       {i64(sizeof(Key<W>)), i64(sizeof(V))}, blocks, threads, bound,
       [&](i64 block, BlockRows& made) {

@@ -76,7 +76,8 @@ struct Table {
   i64 rows;
 };
 
-struct Made {
+// A table that owns its memory, as operations return it.
+struct OwnedTable {
   Buffer keys, values;
   i64 rows = 0;
   i64 candidates = 0;  // number of rows, or pairs of runs, that were considered
@@ -108,15 +109,16 @@ struct StageOrder {
 class RowsFunctions {
  public:
   virtual ~RowsFunctions() = default;
-  virtual Made join(const Ring& ring, const Table& left, const Table& right, const JoinOrder& order,
-                    const StageOrder& stage, int threads) const = 0;
-  virtual Made project(const Ring& ring, const Table& rows, u64 low, int threads) const = 0;
-  virtual Made semi_join(const Table& left, int value_bytes, const Table& right, const u64* group,
-                         int threads) const = 0;
-  virtual Made sort(const Table& rows, int value_bytes, int threads) const = 0;
+  virtual OwnedTable join(const Ring& ring, const Table& left, const Table& right, const JoinOrder& order,
+                          const StageOrder& stage, int threads) const = 0;
+  virtual OwnedTable project(const Ring& ring, const Table& rows, u64 low, int threads) const = 0;
+  virtual OwnedTable semi_join(const Table& left, int value_bytes, const Table& right, const u64* group,
+                               int threads) const = 0;
+  virtual OwnedTable sort(const Table& rows, int value_bytes, int threads) const = 0;
   virtual bool sorted(const u64* keys, i64 rows, int threads) const = 0;
   // Makes rows of dense cells. `axes`: terms, the most significant field first; `sizes`: sizes of these axes.
-  virtual Made from_dense(const Ring& ring, const void* cells, const i64* axes, const i64* sizes, int count) const = 0;
+  virtual OwnedTable from_dense(const Ring& ring, const void* cells, const i64* axes, const i64* sizes,
+                                int count) const = 0;
   // Writes rows to dense cells, which contain the semiring's zero before the call.
   virtual void to_dense(const Table& rows, int value_bytes, const i64* terms, i64 count, void* cells) const = 0;
   // Converts `keys` to keys of `words` words.

@@ -35,17 +35,17 @@ class Sorter {
   // Returns the sorted rows. V stands for the type of the values: they are only moved, so any type of their size will
   // do.
   template <class V>
-  Made run(const V* values) const {
-    Made made = room<V>(rows_);
-    const Rows<V> from{const_cast<Key<W>*>(keys_), const_cast<V*>(values), rows_}, to = rows_of<V>(made);
+  OwnedTable run(const V* values) const {
+    OwnedTable table = room<V>(rows_);
+    const Rows<V> from{const_cast<Key<W>*>(keys_), const_cast<V*>(values), rows_}, to = rows_of<V>(table);
     Bits differing = differing_bits();
     if (rows_ <= kBucket || std::all_of(differing.begin(), differing.end(), [](u64 bits) { return bits == 0; })) {
       count_path(Path::rows_sort_small);
       std::copy_n(from.keys, rows_, to.keys);
       std::copy_n(from.values, rows_, to.values);
-      Made spare = room<V>(rows_);
+      OwnedTable spare = room<V>(rows_);
       sort_bucket(to, rows_of<V>(spare), digits_of(differing));
-      return made;
+      return table;
     }
     count_path(Path::rows_sort_dealt);
     const std::vector<i64> starts = deal(take_top(differing), from, to);
@@ -55,15 +55,15 @@ class Sorter {
       const i64 start = starts[std::size_t(n)];
       return Rows<V>{to.keys + start, to.values + start, starts[std::size_t(n) + 1] - start};
     };
-    std::vector<Made> spares(static_cast<std::size_t>(threads_));
-    for (Made& spare : spares) spare = room<V>(kBucket);
+    std::vector<OwnedTable> spares(static_cast<std::size_t>(threads_));
+    for (OwnedTable& spare : spares) spare = room<V>(kBucket);
     share(threads_, 0, buckets, [&](i64 n, int thread) {
       patience_.check();
       if (bucket(n).rows <= kBucket) sort_bucket(bucket(n), rows_of<V>(spares[std::size_t(thread)]), digits);
     });
     for (i64 n = 0; n < buckets; ++n)
       if (bucket(n).rows > kBucket) sort_large(bucket(n), digits);
-    return made;
+    return table;
   }
 
  private:
@@ -86,17 +86,17 @@ class Sorter {
   };
 
   template <class V>
-  static Made room(i64 rows) {
-    Made made;
-    made.rows = rows;
-    made.keys = Buffer(rows * i64(sizeof(Key<W>)));
-    made.values = Buffer(rows * i64(sizeof(V)));
-    return made;
+  static OwnedTable room(i64 rows) {
+    OwnedTable table;
+    table.rows = rows;
+    table.keys = Buffer(rows * i64(sizeof(Key<W>)));
+    table.values = Buffer(rows * i64(sizeof(V)));
+    return table;
   }
 
   template <class V>
-  static Rows<V> rows_of(const Made& made) {
-    return {made.keys.template as<Key<W>>(), made.values.template as<V>(), made.rows};
+  static Rows<V> rows_of(const OwnedTable& table) {
+    return {table.keys.template as<Key<W>>(), table.values.template as<V>(), table.rows};
   }
 
   // Calls `work(part, begin, end)` for pieces of each part of some rows; the pieces of a part come in ascending order,
@@ -198,7 +198,7 @@ class Sorter {
   template <class V>
   void sort_large(const Rows<V>& rows, const std::vector<Digit>& digits) const {
     count_path(Path::rows_sort_large_bucket);
-    Made spare = room<V>(rows.rows);
+    OwnedTable spare = room<V>(rows.rows);
     Rows<V> from = rows, to = rows_of<V>(spare);
     for (const Digit& digit : digits) {
       deal(digit, from, to);

@@ -22,25 +22,26 @@ V budget_of(const StageOrder& stage) {
 template <int W>
 class Functions final : public RowsFunctions {
  public:
-  Made join(const Ring& ring, const Table& left, const Table& right, const JoinOrder& order, const StageOrder& stage,
-            int threads) const override {
+  OwnedTable join(const Ring& ring, const Table& left, const Table& right, const JoinOrder& order,
+                  const StageOrder& stage, int threads) const override {
     const std::vector<Block> blocks = JoinBlocks<W>(left, right, order, threads).cut();
     return with_ring(ring, [&]<class R>(const R& r) {
       return Join<R, W>({r, stage.words, budget_of<typename R::Value>(stage)}, left, right, order).run(blocks, threads);
     });
   }
 
-  Made project(const Ring& ring, const Table& rows, u64 low, int threads) const override {
+  OwnedTable project(const Ring& ring, const Table& rows, u64 low, int threads) const override {
     return with_ring(ring,
                      [&](const auto& r) { return project_rows<std::decay_t<decltype(r)>, W>(r, rows, low, threads); });
   }
 
-  Made semi_join(const Table& left, int value_bytes, const Table& right, const u64* group, int threads) const override {
+  OwnedTable semi_join(const Table& left, int value_bytes, const Table& right, const u64* group,
+                       int threads) const override {
     return value_bytes == 4 ? semi_join_rows<W, u32>(left, right, group, threads)
                             : semi_join_rows<W, u64>(left, right, group, threads);
   }
 
-  Made sort(const Table& rows, int value_bytes, int threads) const override {
+  OwnedTable sort(const Table& rows, int value_bytes, int threads) const override {
     const Sorter<W> sorter(reinterpret_cast<const Key<W>*>(rows.keys), rows.rows, threads);
     return value_bytes == 4 ? sorter.run(static_cast<const u32*>(rows.values))
                             : sorter.run(static_cast<const u64*>(rows.values));
@@ -50,7 +51,8 @@ class Functions final : public RowsFunctions {
     return Sorter<W>(reinterpret_cast<const Key<W>*>(keys), rows, threads).sorted();
   }
 
-  Made from_dense(const Ring& ring, const void* cells, const i64* axes, const i64* sizes, int count) const override {
+  OwnedTable from_dense(const Ring& ring, const void* cells, const i64* axes, const i64* sizes,
+                        int count) const override {
     return with_ring(ring, [&]<class R>(const R& r) {
       using V = typename R::Value;
       return rows_of_cells<V>(W, static_cast<const V*>(cells), r.finish(r.start()), r.better(V(1), V(0)), axes, sizes,

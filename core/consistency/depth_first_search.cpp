@@ -1,4 +1,4 @@
-#include "explorer.hpp"
+#include "depth_first_search.hpp"
 
 #include <algorithm>
 
@@ -11,9 +11,9 @@ constexpr int most_values = 10;
 
 }  // namespace
 
-bool Explorer::prepare(const Limits& limits) { return propagator_.propagate(limits.top, limits.slack); }
+bool DepthFirstSearch::prepare(const Limits& limits) { return propagator_.propagate(limits.top, limits.slack); }
 
-bool Explorer::enter(const Open& open, const Limits& limits) {
+bool DepthFirstSearch::enter(const Open& open, const Limits& limits) {
   frames_.clear();
   path_.clear();
   if (open.path) path_.assign(open.path->begin(), open.path->begin() + static_cast<std::ptrdiff_t>(open.length));
@@ -33,7 +33,7 @@ bool Explorer::enter(const Open& open, const Limits& limits) {
 
 // Undoes the decisions back to the latest one with a possible opposite, and takes the opposite; returns false if there
 // is none.
-bool Explorer::back(const Limits& limits) {
+bool DepthFirstSearch::back(const Limits& limits) {
   while (!frames_.empty()) {
     const Frame frame = frames_.back();
     frames_.pop_back();
@@ -50,7 +50,7 @@ bool Explorer::back(const Limits& limits) {
   return false;
 }
 
-bool Explorer::run(const Limits& limits, std::uint64_t nodes) {
+bool DepthFirstSearch::run(const Limits& limits, std::uint64_t nodes) {
   const State& state = propagator_.state();
   for (const std::uint64_t end = nodes_ + nodes;
        !done_ && nodes_ < end && !limits.stop->load(std::memory_order_relaxed);) {
@@ -84,7 +84,7 @@ bool Explorer::run(const Limits& limits, std::uint64_t nodes) {
   return false;
 }
 
-std::vector<Open> Explorer::release_open() {
+std::vector<Open> DepthFirstSearch::release_open() {
   std::vector<Open> result;
   const Cost reached = bound();
   extensions_.end();
@@ -99,7 +99,7 @@ std::vector<Open> Explorer::release_open() {
   return result;
 }
 
-Var Explorer::choose() const {
+Var DepthFirstSearch::choose() const {
   const State& state = propagator_.state();
   if (last_conflict_ >= 0 && state.is_free(last_conflict_)) return last_conflict_;
   Var best = -1;
@@ -120,7 +120,7 @@ Var Explorer::choose() const {
 }
 
 // Returns a decision on one value, or on half of a large domain.
-Decision Explorer::decision_on(Var v) {
+Decision DepthFirstSearch::decision_on(Var v) {
   const int x = value_of(v);
   const State& state = propagator_.state();
   if (state.count(v) <= most_values) return {v, x, Rule::is};
@@ -130,7 +130,7 @@ Decision Explorer::decision_on(Var v) {
   return {v, *middle, x <= *middle ? Rule::up_to : Rule::beyond};
 }
 
-int Explorer::value_of(Var v) const {
+int DepthFirstSearch::value_of(Var v) const {
   const State& state = propagator_.state();
   const int support = propagator_.support(v);
   if (!preferred_.empty() && state.has(v, preferred_[v]) && state.unary(v)[preferred_[v]] == 0) return preferred_[v];

@@ -1,4 +1,4 @@
-#include "searcher.hpp"
+#include "and_or_search.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@ constexpr std::uint64_t least_shared = 256;
 
 }  // namespace
 
-Searcher::Searcher(const Problem& problem, Cache& cache, Busy* busy)
+AndOrSearch::AndOrSearch(const Problem& problem, Cache& cache, Busy* busy)
     : problem_(problem), cache_(cache), path_(problem), busy_(busy), node_(problem.size.size()),
       load_(problem.size.size()), keys_(problem.size.size() * static_cast<std::size_t>(cache.words())) {
   std::size_t values = 0;
@@ -28,7 +28,7 @@ Searcher::Searcher(const Problem& problem, Cache& cache, Busy* busy)
   bound_.resize(values);
 }
 
-void Searcher::start(Var top, double limit) {
+void AndOrSearch::start(Var top, double limit) {
   top_ = top;
   Node& node = node_[top];
   node.lower = top == problem_.root() ? -infinite : path_.below(top);
@@ -39,7 +39,7 @@ void Searcher::start(Var top, double limit) {
   open(top, limit);
 }
 
-bool Searcher::run(std::uint64_t nodes) {
+bool AndOrSearch::run(std::uint64_t nodes) {
   const std::uint64_t end = nodes_ + nodes;
   while (!ended_ && nodes_ < end) {
     bool alive = true;
@@ -58,7 +58,7 @@ bool Searcher::run(std::uint64_t nodes) {
   return ended_;
 }
 
-void Searcher::open(Var v, double limit) {
+void AndOrSearch::open(Var v, double limit) {
   at_ = v;
   Node& node = node_[v];
   node.limit = limit;
@@ -72,7 +72,7 @@ void Searcher::open(Var v, double limit) {
   node.best = static_cast<int>(least - bound(v));
 }
 
-bool Searcher::look_up(Var v) {
+bool AndOrSearch::look_up(Var v) {
   Cache::Entry entry;
   if (problem_.children[v].empty() || !cache_.find(key(v), entry)) return false;
   Node& node = node_[v];
@@ -83,7 +83,7 @@ bool Searcher::look_up(Var v) {
 }
 
 // Chooses a value; returns false if the OR node is decided.
-bool Searcher::choose() {
+bool AndOrSearch::choose() {
   Node& node = node_[at_];
   unmark(at_);
   const double* bounds = bound(at_);
@@ -98,12 +98,12 @@ bool Searcher::choose() {
   return true;
 }
 
-bool Searcher::is_shared(Var v) const {
+bool AndOrSearch::is_shared(Var v) const {
   return busy_ && !problem_.children[v].empty() && load_[v].nodes >= least_shared * load_[v].times;
 }
 
 // Returns the value with the least bound among those below the target that the fewest threads search.
-int Searcher::pick(Var v, double target) {
+int AndOrSearch::pick(Var v, double target) {
   const double* bounds = bound(v);
   Node& node = node_[v];
   int best = -1, least = 0;
@@ -121,20 +121,20 @@ int Searcher::pick(Var v, double target) {
   return best;
 }
 
-void Searcher::unmark(Var v) {
+void AndOrSearch::unmark(Var v) {
   if (!node_[v].marked) return;
   busy_->leave(node_[v].mark);
   node_[v].marked = false;
 }
 
-void Searcher::unmark_up_to(Var upper) {
+void AndOrSearch::unmark_up_to(Var upper) {
   for (Var v = at_;; v = problem_.parent[v]) {
     unmark(v);
     if (v == upper) return;
   }
 }
 
-void Searcher::enter() {
+void AndOrSearch::enter() {
   ++nodes_;
   path_.assign(at_, node_[at_].chosen);
   const auto children = problem_.children[at_];
@@ -148,14 +148,14 @@ void Searcher::enter() {
   for (const Var c : children) hits_ += look_up(c);
 }
 
-double Searcher::sum_of_children(Var v) const {
+double AndOrSearch::sum_of_children(Var v) const {
   double sum = cost_[first_[v] + node_[v].chosen];
   for (const Var c : problem_.children[v]) sum += node_[c].lower;
   return sum;
 }
 
 // Opens an unsolved child of the AND node, or stores the AND node's bound in its OR node.
-void Searcher::advance() {
+void AndOrSearch::advance() {
   Node& node = node_[at_];
   node.sum = sum_of_children(at_);
   double& lower = bound(at_)[node.chosen];
@@ -175,7 +175,7 @@ void Searcher::advance() {
 
 // Returns to the parent's AND node; true if the child was solved, so that the bound of the AND node may still be below
 // its target.
-bool Searcher::ascend() {
+bool AndOrSearch::ascend() {
   const bool solved = node_[at_].solved;
   at_ = problem_.parent[at_];
   if (solved) return true;
@@ -185,7 +185,7 @@ bool Searcher::ascend() {
   return false;
 }
 
-void Searcher::keep(Var v) {
+void AndOrSearch::keep(Var v) {
   const Node& node = node_[v];
   if (problem_.children[v].empty()) return;
   const std::uint64_t nodes = nodes_ - node.entered;
@@ -194,20 +194,20 @@ void Searcher::keep(Var v) {
   stored_ += cache_.store(key(v), {node.lower, node.solved, node.best}, nodes);
 }
 
-double Searcher::least_bound(Var v, double of_chosen) const {
+double AndOrSearch::least_bound(Var v, double of_chosen) const {
   double least = node_[v].least;
   for (int x = 0; x < problem_.size[v]; ++x) least = std::min(least, x == node_[v].chosen ? of_chosen : bound(v)[x]);
   return std::max(node_[v].lower, least);
 }
 
 // Returns a bound on the parent's OR node, given a bound on one of the parent's children.
-double Searcher::raised(Var v, double of_child) const {
+double AndOrSearch::raised(Var v, double of_child) const {
   const Var above = problem_.parent[v];
   const double sum = sum_of_children(above) - node_[v].lower + std::max(node_[v].lower, of_child);
   return least_bound(above, std::max(sum, bound(above)[node_[above].chosen]));
 }
 
-void Searcher::skip() {
+void AndOrSearch::skip() {
   if (ended_) return;
   std::vector<Var> path;
   for (Var v = at_; v != top_; v = problem_.parent[v]) path.push_back(v);
@@ -228,14 +228,14 @@ void Searcher::skip() {
   }
 }
 
-double Searcher::lower() const {
+double AndOrSearch::lower() const {
   if (ended_) return node_[top_].lower;
   double lower = least_bound(at_, node_[at_].chosen < 0 ? infinite : bound(at_)[node_[at_].chosen]);
   for (Var v = at_; v != top_; v = problem_.parent[v]) lower = raised(v, lower);
   return lower;
 }
 
-void Searcher::release_nodes() {
+void AndOrSearch::release_nodes() {
   if (ended_) return;
   double lower = least_bound(at_, node_[at_].chosen < 0 ? infinite : bound(at_)[node_[at_].chosen]);
   unmark_up_to(top_);
@@ -249,7 +249,7 @@ void Searcher::release_nodes() {
   ended_ = true;
 }
 
-bool Searcher::decode(const std::function<bool()>& stopped, std::vector<int>& value) {
+bool AndOrSearch::decode(const std::function<bool()>& stopped, std::vector<int>& value) {
   constexpr std::uint64_t quantum = 4096;
   const double margin = problem_.integral ? 1 : rounding * (1 + std::abs(node_[problem_.root()].lower));
   std::vector<double> limit(problem_.size.size(), node_[problem_.root()].lower + margin);

@@ -1,4 +1,4 @@
-#include "diver.hpp"
+#include "greedy_dives.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -16,11 +16,11 @@ constexpr std::uint64_t first_dives = 4, first_cells_each = 5'000, first_cells =
 
 }  // namespace
 
-Diver::Diver(const Problem& problem, const Cache& cache, std::uint64_t seed)
+GreedyDives::GreedyDives(const Problem& problem, const Cache& cache, std::uint64_t seed)
     : greedy_(problem, cache, seed), local_(problem.factors_view(), seed),
       values_(std::accumulate(problem.size.begin(), problem.size.end(), std::uint64_t{0})) {}
 
-std::vector<int> Diver::solution(double gap) {
+std::vector<int> GreedyDives::solution(double gap) {
   constexpr double noise[] = {0, 1.0 / 16, 0, 1.0 / 128};
   const bool first = count_ < first_dives;
   if (first || count_ % 2 == 0)

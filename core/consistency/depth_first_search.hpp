@@ -18,10 +18,10 @@ struct Open {
   Decision last{-1, 0, Rule::is};
 };
 
-class Explorer {
+class DepthFirstSearch {
  public:
   // `count`: number of best solutions to find; if it is 1, each solution must cost less than the one before.
-  explicit Explorer(const Network& network, std::size_t count = 1)
+  explicit DepthFirstSearch(const Network& network, std::size_t count = 1)
       : network_(network), propagator_(network), extensions_(count), finds_one_(count == 1) {}
 
   // `top`: only cheaper solutions count. `slack`: see `Propagator::propagate`. `stop`: ends a run when it becomes true.

@@ -1,4 +1,4 @@
-// Looks for solutions beside the search: greedy dives along its bounds so far, each improved by a local search.
+// Solutions for the search's incumbent: greedy dives along its bounds so far, each improved by a local search.
 #pragma once
 #include <vector>
 
@@ -8,9 +8,9 @@
 
 namespace elimina::search {
 
-class Diver {
+class GreedyDives {
  public:
-  Diver(const Problem& problem, const Cache& cache, std::uint64_t seed);
+  GreedyDives(const Problem& problem, const Cache& cache, std::uint64_t seed);
 
   // True if the search has done enough for another dive, so that dives take a small part of the search's time.
   bool is_due(std::uint64_t nodes) const { return nodes >= next_; }

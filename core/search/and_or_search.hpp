@@ -13,12 +13,12 @@ namespace elimina::search {
 
 // A variable occurs once on a path, so its OR node (variable, values of its ancestors) and the current AND node (one of
 // its values) are stored with the variable. No stack is needed: a return goes to the parent.
-class Searcher {
+class AndOrSearch {
  public:
   // `busy`: counters by which searches with a common cache divide the work; null for a single search.
-  Searcher(const Problem& problem, Cache& cache, Busy* busy);
-  Searcher(const Searcher&) = delete;
-  Searcher& operator=(const Searcher&) = delete;
+  AndOrSearch(const Problem& problem, Cache& cache, Busy* busy);
+  AndOrSearch(const AndOrSearch&) = delete;
+  AndOrSearch& operator=(const AndOrSearch&) = delete;
 
   // Begins at an OR node with assigned ancestors, and searches for a solution below the limit.
   void start(Var top, double limit);
