@@ -129,15 +129,15 @@ class DeviceError(EliminaError, RuntimeError):
 
 
 class TimeLimitError(EliminaError, TimeoutError):
-    """A time limit that passed before there was any answer.
+    """A time limit that passed before there was any answer, or an exact one where ``exact`` asks for it.
 
     Examples:
         >>> import elimina
         >>> try:
-        ...     elimina.solve("examples/pump.bif", "mar", time_limit=1e-9)
-        ... except elimina.TimeLimitError as error:
-        ...     print(error)
-        the time limit passed before anything was known; allow more time
+        ...     elimina.solve("examples/pump.bif", "mar", time_limit=1e-9, options=elimina.Options(exact=True))
+        ... except elimina.TimeLimitError:
+        ...     print("no exact answer in time")
+        no exact answer in time
     """
 
 
