@@ -129,7 +129,7 @@ class DeviceError(EliminaError, RuntimeError):
 
 
 class TimeLimitError(EliminaError, TimeoutError):
-    """A time limit that passed before there was any answer, or an exact one where ``exact`` asks for it.
+    """A time limit that passed before there was any answer, or before it was exact if ``exact`` is set.
 
     Examples:
         >>> import elimina
