@@ -7,6 +7,7 @@ import json
 import pickle
 import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -136,7 +137,7 @@ def test_marginal_map_by_search_is_bounded(models):
 
 SMALL_SIDE, SMALL_MEMORY = 14, "128KiB"
 SMALL = elimina.Options(device="cpu", memory=SMALL_MEMORY, order_seconds=0.1)
-EXACT = SMALL._replace(exact=True)
+EXACT = replace(SMALL, exact=True)
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +212,7 @@ def test_joint_distributions_are_estimated(tree, exact):
 def test_questions_that_have_no_estimate_say_what_does(tree):
     with pytest.raises(elimina.MemoryLimitError, match=r"elimina\.sample"):
         tree.sample(3)
-    samples = elimina.sample(tree.model, 200, seed=1, options=SMALL._replace(memory="1MiB"))
+    samples = elimina.sample(tree.model, 200, seed=1, options=replace(SMALL, memory="1MiB"))
     assert not samples.is_exact
     with pytest.raises(elimina.MemoryLimitError, match="the plan needs"):
         tree.max_marginals()
@@ -252,7 +253,7 @@ def test_frames_of_estimated_cases(tree, exact, library):
 def test_exact_junction_trees_refuse_estimates(small, exact):
     with pytest.raises(elimina.MemoryLimitError, match="the plan needs"):
         elimina.JunctionTree(small, options=EXACT)
-    few = exact._options._replace(exact=True)
+    few = replace(exact._options, exact=True)
     assert elimina.JunctionTree(small, options=few).is_exact
     with pytest.raises(elimina.MemoryLimitError):
         elimina.sample(small, 3, options=EXACT)

@@ -55,7 +55,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "cp.Model.solutions": lambda limit: list(constraints(0).solutions(time_limit=limit)),
     "cp.Model.solve": lambda limit: constraints(0).solve(time_limit=limit),
     "cp.Model.solve of several objectives": lambda limit: constraints(2).solve(time_limit=limit),
-    "tour": tour,
+    "cp.solve_tsp": tour,
     "dcop.solve": lambda limit: dcop.solve(agents(), time_limit=limit),
 }
 ON_CLUSTERS = {"distributed.solve_agents", "distributed.solve_optimum", "distributed.solve_slices"}

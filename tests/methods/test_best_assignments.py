@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,7 +54,7 @@ def mini_buckets(monkeypatch):
     plans = []
 
     def within(problem, order, options, *limits):
-        plans.append(plan_within(problem, order, options._replace(ibound=1), *limits))
+        plans.append(plan_within(problem, order, replace(options, ibound=1), *limits))
         return plans[-1]
 
     monkeypatch.setattr(best_assignments, "plan_on", lambda *args: plan_on(*args)._replace(memory_limit=-1))

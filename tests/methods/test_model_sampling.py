@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -123,7 +124,7 @@ def test_weighted_samples(method, monkeypatch):
 
 
 def _small(problem, order, options, memory, seconds):
-    return mini_bucket_plan(problem, order, options._replace(ibound=2), memory, seconds)
+    return mini_bucket_plan(problem, order, replace(options, ibound=2), memory, seconds)
 
 
 def _refused(*_):

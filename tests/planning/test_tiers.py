@@ -139,7 +139,7 @@ def test_a_limit_on_files(tmp_path):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 18, limits[1]))
     try:
-        with pytest.raises(MemoryLimitError, match=r"no room for [0-9]+ bytes"):
+        with pytest.raises(MemoryLimitError, match=r"has no room for [0-9.]+ MiB"):
             solve_on_disk(model, order, tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -43,7 +43,10 @@ def classes() -> dict[type, set[str] | None]:
         for name, options in re.findall(
             r"^::: ([\w.]+)\n((?:    .*\n)*)", page.read_text("utf-8") + "\n", re.MULTILINE
         ):
-            found = pydoc.locate(name)
+            try:
+                found = pydoc.locate(name)
+            except pydoc.ErrorDuringImport:  # an adapter of a package that is not installed
+                continue
             if inspect.isclass(found):
                 members = re.search(r"members: (.*)", options)
                 shown[found] = None if members is None else set(re.findall(r"\w+", members[1])) - {"false"}

@@ -60,12 +60,12 @@ def _codec_of(path: Path, name: str | None, *, writing: bool = False) -> Codec[M
     raise InputError(f"{culprit}; name one of {names} (a file may also end in .gz or .xz)")
 
 
-@arguments.with_checked_keywords()
 def check_suffix(path: Path) -> None:
     """Raise InputError if models are not written to files with this suffix."""
     _codec_of(path, None, writing=True)
 
 
+@arguments.with_checked_keywords()
 def read(path: str | os.PathLike[str], *, format: str | None = None, check: bool = True) -> Model:
     """Read a model.
 
