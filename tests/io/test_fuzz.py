@@ -177,4 +177,5 @@ def test_random_evidence(tmp_path, raw):
         observed = eio.read_evidence(tmp_path / "m.evid", model)
     except InputError:
         return
-    assert all(0 <= x < model.sizes[v] for v, x in observed.items())
+    sizes = {variable.name: variable.size for variable in model.variables}
+    assert all(0 <= x < sizes[name] for name, x in observed.items())
