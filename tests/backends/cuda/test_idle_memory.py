@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import time
 from types import SimpleNamespace
@@ -13,10 +14,42 @@ from elimina import MemoryLimitError
 from elimina.backends.cuda import device, idle_memory
 from elimina.backends.cuda.backend import CudaBackend
 from elimina.backends.cuda.device import KEPT_BYTES, RESERVED_BYTES, CudaDevice
+from elimina.backends.cuda.idle_memory import LINGER_SECONDS, SHORT_LINGER_SECONDS
 
-SECONDS, MUCH_SECONDS = 0.3, 0.1
+BUSY_SECONDS = 0.3
+"""Seconds that a release takes in the tests that meet one under way."""
 PATIENCE = 10.0
 """Seconds for a thread to do what it is about to."""
+
+
+class Timer:
+    """A timer of a clock that only tests move, so that no test depends on the load of the machine."""
+
+    def __init__(self, clock, interval, function, args):
+        self.function, self.args, self.due, self.cancelled = function, args, clock.now + interval, False
+        self.clock = clock
+
+    def start(self):
+        self.clock.timers.append(self)
+
+    def cancel(self):
+        self.cancelled = True
+
+
+class Clock:
+    """Seconds, and timers that run in threads when they are due."""
+
+    def __init__(self):
+        self.now, self.timers = 0.0, []
+
+    def advance(self, seconds):
+        self.now += seconds
+        due = [timer for timer in self.timers if timer.due <= self.now and not timer.cancelled]
+        self.timers = [timer for timer in self.timers if timer.due > self.now]
+        threads = [threading.Thread(target=timer.function, args=timer.args) for timer in due]
+        for thread in threads:
+            thread.start()
+        return threads
 
 
 class Memory:
@@ -42,7 +75,14 @@ class Memory:
 
 
 @pytest.fixture
-def gpu(monkeypatch):
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr(device.threading, "Timer", functools.partial(Timer, made))
+    return made
+
+
+@pytest.fixture
+def gpu(monkeypatch, clock):
     """A stand-in of 16 GiB."""
     memory, error = Memory(), type("CUDARuntimeError", (Exception,), {})
     cuda = SimpleNamespace(
@@ -56,8 +96,7 @@ def gpu(monkeypatch):
     made.cupy, made._device = SimpleNamespace(cuda=cuda), contextlib.nullcontext()
     monkeypatch.setattr(idle_memory, "return_locks", {99: threading.Lock()})
     monkeypatch.setattr(idle_memory, "device_memory", lambda cupy, number: memory)
-    monkeypatch.setattr(idle_memory, "LINGER_SECONDS", SECONDS)
-    monkeypatch.setattr(idle_memory, "SHORT_LINGER_SECONDS", MUCH_SECONDS)
+    monkeypatch.setattr(idle_memory, "EXIT_SECONDS", PATIENCE)
     yield made
     made.claim()
 
@@ -74,55 +113,69 @@ def wait_until_left(gpu, most):
     assert gpu.device_memory.idle_bytes() <= most
 
 
-def test_little_stays(gpu):
+def pass_seconds(clock, seconds):
+    for thread in clock.advance(seconds):
+        thread.join(PATIENCE)
+
+
+def release_slowly(gpu, clock, size):
+    """Leave memory whose release is under way."""
+    gpu.device_memory.busy = BUSY_SECONDS
+    leave(gpu, size)
+    clock.advance(LINGER_SECONDS)
+    wait_until_left(gpu, 0)
+
+
+def test_little_stays(gpu, clock):
     leave(gpu, KEPT_BYTES)
-    time.sleep(2 * SECONDS)
+    pass_seconds(clock, 2 * LINGER_SECONDS)
     assert gpu.device_memory.idle == KEPT_BYTES
 
 
-def test_more_stays_for_a_while(gpu):
+def test_more_stays_for_a_while(gpu, clock):
     leave(gpu, 2 << 30)
+    pass_seconds(clock, 0.9 * LINGER_SECONDS)
     assert gpu.device_memory.idle == 2 << 30
-    wait_until_left(gpu, 0)
+    pass_seconds(clock, 0.2 * LINGER_SECONDS)
+    assert gpu.device_memory.idle == 0
 
 
-def test_much_goes_earlier(gpu, monkeypatch):
-    monkeypatch.setattr(idle_memory, "LINGER_SECONDS", 10 * PATIENCE)
+def test_much_goes_earlier(gpu, clock):
     leave(gpu, 5 << 30)
+    pass_seconds(clock, 0.9 * SHORT_LINGER_SECONDS)
     assert gpu.device_memory.idle == 5 << 30
-    wait_until_left(gpu, 0)
+    pass_seconds(clock, 0.2 * SHORT_LINGER_SECONDS)
+    assert gpu.device_memory.idle == 0
 
 
-def test_what_is_going_back_counts_as_free(gpu):
-    gpu.device_memory.busy = SECONDS
-    leave(gpu, 5 << 30)
-    wait_until_left(gpu, 0)  # under way
+def test_what_is_going_back_counts_as_free(gpu, clock):
+    release_slowly(gpu, clock, 5 << 30)
     assert gpu.memory() == (13 << 30) - RESERVED_BYTES
 
 
-def test_a_program_waits_for_what_is_going_back(gpu):
-    gpu.device_memory.busy = SECONDS
-    leave(gpu, 5 << 30)
-    wait_until_left(gpu, 0)
+def test_a_program_waits_for_what_is_going_back(gpu, clock):
+    release_slowly(gpu, clock, 5 << 30)
     gpu.claim()
     assert gpu.device_memory.driver == 13 << 30
 
 
-def test_what_is_claimed_stays_until_it_is_left_again(gpu):
+def test_what_is_claimed_stays_until_it_is_left_again(gpu, clock):
     leave(gpu, 2 << 30)
     gpu.claim()
-    time.sleep(2 * SECONDS)
+    pass_seconds(clock, 2 * LINGER_SECONDS)
     assert gpu.device_memory.idle == 2 << 30
     leave(gpu, 2 << 30)
-    wait_until_left(gpu, 0)
+    pass_seconds(clock, LINGER_SECONDS)
+    assert gpu.device_memory.idle == 0
 
 
-def test_the_last_program_counts(gpu):
+def test_the_last_program_counts(gpu, clock):
     for _ in range(6):
         leave(gpu, 2 << 30)
-        time.sleep(SECONDS / 3)
+        pass_seconds(clock, LINGER_SECONDS / 3)
         assert gpu.device_memory.idle == 2 << 30
-    wait_until_left(gpu, 0)
+    pass_seconds(clock, LINGER_SECONDS)
+    assert gpu.device_memory.idle == 0
 
 
 def test_without_a_thread_it_goes_at_once(gpu, monkeypatch):
@@ -134,10 +187,8 @@ def test_without_a_thread_it_goes_at_once(gpu, monkeypatch):
     assert gpu.device_memory.idle == 0
 
 
-def test_at_the_end_of_the_interpreter_nothing_is_under_way(gpu):
-    gpu.device_memory.busy = SECONDS
-    leave(gpu, 2 << 30)
-    wait_until_left(gpu, 0)  # under way
+def test_at_the_end_of_the_interpreter_nothing_is_under_way(gpu, clock):
+    release_slowly(gpu, clock, 2 << 30)
     idle_memory._leave_driver()
     assert gpu.device_memory.driver == 10 << 30
 
@@ -166,19 +217,20 @@ def planned(gpu, monkeypatch):
     return gpu
 
 
-def test_memory_is_reserved_while_the_caller_does_something_else(planned):
+def test_memory_is_reserved_while_the_caller_does_something_else(planned, clock):
     planned.reserve(program(5 << 30))
     planned.claim()
     assert planned.device_memory.idle == 5 << 30
-    time.sleep(2 * SECONDS)
+    pass_seconds(clock, 2 * LINGER_SECONDS)
     assert planned.device_memory.idle == 5 << 30
 
 
-def test_reserved_memory_goes_back_if_nobody_claims_it(planned):
+def test_reserved_memory_goes_back_if_nobody_claims_it(planned, clock):
     planned.reserve(program(5 << 30))
     planned._reserving.join()
     assert planned.device_memory.idle == 5 << 30
-    wait_until_left(planned, 0)
+    pass_seconds(clock, LINGER_SECONDS)
+    assert planned.device_memory.idle == 0
 
 
 def test_what_a_program_left_is_reserved(planned):
@@ -206,8 +258,7 @@ def test_a_program_that_finds_no_memory_says_so_itself(planned, monkeypatch):
 
 
 @pytest.mark.gpu
-def test_on_a_gpu(monkeypatch):
-    monkeypatch.setattr(idle_memory, "LINGER_SECONDS", SECONDS)
+def test_on_a_gpu():
     backend = CudaBackend()
 
     def use(size):

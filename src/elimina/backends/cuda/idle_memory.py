@@ -18,6 +18,9 @@ Returning memory takes 0.06 s, and the driver clears it when it is allocated aga
 takes 0.2 s instead of 0.01 s.
 """
 
+EXIT_SECONDS = 1.0
+"""Seconds for which the end of the interpreter waits for a release that is under way."""
+
 
 @functools.cache
 def pinned_memory(cupy: Any) -> Any:
@@ -52,7 +55,7 @@ def _leave_driver() -> None:
         timer.cancel()
     for lock in list(return_locks.values()):
         # In a forked child, the copy of a lock may stay locked, so the wait is limited.
-        if lock.acquire(timeout=LINGER_SECONDS):
+        if lock.acquire(timeout=EXIT_SECONDS):
             lock.release()
 
 
