@@ -19,7 +19,7 @@ takes 0.2 s instead of 0.01 s.
 """
 
 EXIT_SECONDS = 1.0
-"""Seconds for which the end of the interpreter waits for a release that is under way."""
+"""Longest wait for a release under way when the interpreter ends, in seconds."""
 
 
 @functools.cache
