@@ -742,8 +742,10 @@ def _write_array(w: _Writer, name: str, names: Sequence[str], size: str, start: 
     if all(domains[n] == domains[names[0]] for n in names) and w.rng.random() < 0.7:
         return w.element("array", texts[names[0]], **attributes)
     parts = [w.element("domain", texts[n], **{"for": n}) for n in names[:-1]]
-    last = w.element("domain", texts[names[-1]], **{"for": w.pick("others", names[-1])})
-    return w.element("array", "".join([*parts, last]), **attributes)
+    parts.append(w.element("domain", texts[names[-1]], **{"for": w.pick("others", names[-1])}))
+    if w.rng.random() < 0.2:  # a domain of no elements
+        parts.append(w.element("domain", "7..9", **{"for": "others"}))
+    return w.element("array", "".join(parts), **attributes)
 
 
 def text_of(case: Case) -> tuple[str, list[dict[str, Any]]]:

@@ -229,10 +229,11 @@ def test_variables(tmp_path):
     variables = """<var id="a" note="one"> 1 3..4 </var><var id="c" as="a"/>
         <array id="m" size="[2][2]" startIndex="1"> <domain for="m[1][] m[2][1]"> 0 </domain>
         <domain for="others"> 5..6 </domain> </array><array id="n" size="[2]" as="a"/>
-        <array id="p" size="[3]"> <domain for="p[0] p[2]"> 7 </domain> </array>"""
-    names = ("a", "c", "m[1][2]", "m[2][2]", "n[1]", "p[2]")
+        <array id="p" size="[3]"> <domain for="p[0] p[2]"> 7 </domain> </array>
+        <array id="q" size="[1][2]"> <domain for="q[0][]"> 2 </domain> <domain for="others"> 8 </domain> </array>"""
+    names = ("a", "c", "m[1][2]", "m[2][2]", "n[1]", "p[2]", "q[0][1]")
     text = "<allEqual> a c n[] </allEqual><sum> <list> p[] m[][1] </list> <condition> (eq,14) </condition> </sum>"
-    expected = {(v, v, 0, w, v, 7) for v in (1, 3, 4) for w in (5, 6)}
+    expected = {(v, v, 0, w, v, 7, 2) for v in (1, 3, 4) for w in (5, 6)}
     assert solutions(tmp_path, text, variables, names) == expected
 
 

@@ -155,8 +155,9 @@ class Reader:
                 chosen = [flat for flat, domain in enumerate(domains) if domain is None]
             else:
                 chosen = [flat_of[element_name] for token in named.split() for element_name in scratch.names(token)]
+            text = domain_element.text  # "others" may have no elements left
             for flat in chosen:
-                domains[flat] = domain_element.text
+                domains[flat] = text
 
     def _new_variable(self, domain: str, name: str) -> Expression:
         tokens = domain.split()
