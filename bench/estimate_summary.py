@@ -71,7 +71,7 @@ def extremes() -> str:
         ratios.append(f"{ratio:.0f} ({name})")
     lines = [f"| worst case | {' | '.join(f'{limit} s' for limit in limits)} |", "|---|---|---|"]
     lines.append(f"| largest distance | {' | '.join(distances)} |")
-    lines.append(f"| most times that the true error is larger than the estimated one | {' | '.join(ratios)} |")
+    lines.append(f"| largest ratio of the true error to the estimated one | {' | '.join(ratios)} |")
     return "\n".join(lines) + "\n"
 
 
