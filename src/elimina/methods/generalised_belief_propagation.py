@@ -1,4 +1,4 @@
-"""Generalised belief propagation over larger and larger regions of variables, which agree on their intersections.
+"""Generalised belief propagation on region graphs of growing size.
 
 Regions are those of the cluster variation method: the factors, loops of up to four variables, and unions of these, with
 all their intersections (Yedidia, Freeman and Weiss 2005, "Constructing free-energy approximations and generalized
@@ -24,10 +24,10 @@ from elimina.problem.preparation import Problem
 METHOD = "generalised belief propagation"
 
 TOLERANCE = 1e-6
-"""Regions agree if their probabilities differ by at most this number."""
+"""Largest difference at which the probabilities of two regions count as equal."""
 
 MAX_RESIDUAL = 0.2
-"""No estimate is made while probabilities differ by more than this number between regions."""
+"""Largest difference between the probabilities of regions at which estimates are still returned."""
 
 OUTER_CELL_BYTES, MESSAGE_CELL_BYTES = 8, 16
 """Bytes of a cell of an outer region and of a message."""
@@ -42,27 +42,27 @@ ROUND_SWEEPS = 50
 """Sweeps between checks of the residual."""
 
 DAMPINGS, MIN_PROGRESS = (0.5, 0.5, 0.8), 0.5
-"""Damping factors, tried in turn: a round that leaves more than this share of the residual switches to the next one,
-and after the last one to the double loop."""
+"""Damping factors in the sequence in which they are tried, and largest share of the residual that a round may leave. A
+round that leaves more switches to the next factor, and after the last one to the double loop."""
 
 INNER_SWEEPS, INNER_PRECISION = 4, 0.3
-"""Largest number of inner sweeps of the double loop; they end when their change is this share of the outer change."""
+"""Largest number of inner sweeps of the double loop, and the share of the outer change at which they end."""
 
 RUNG_TIME_SHARE, MAX_REST = 0.2, 1e-3
-"""The next graph is begun after this share of the remaining time, if the residual is at most the second number."""
+"""Share of the remaining time after which the next graph is begun, and the largest residual at which it may begin."""
 
 TURN_TIME_SHARE = 0.05
-"""Share of the remaining time after which other methods get a turn, even if messages have not converged."""
+"""Share of the remaining time after which other methods run, even if messages have not converged."""
 
 MIN_CELL_GROWTH = 1.5
-"""Regions have to grow by at least this factor for a change of the marginals to show their error."""
+"""Least growth of the regions for which a change of the marginals indicates their error."""
 
 IRREGULAR_SHARE = 0.5
-"""Least error as a share of the previous change, if messages have hardly converged: regions of both sizes may then be
-wrong in the same way."""
+"""Least error, as a share of the previous change, if messages have hardly converged: regions of both sizes may then
+have similar errors."""
 
 SIMILAR_ERROR = 0.05
-"""Least estimated error of marginals that can only be compared with those of regions of a similar size."""
+"""Least estimated error of marginals if the only others to compare with are those of regions of a similar size."""
 
 MIN_CHANGE_RATIO = 0.05
 """Least estimated error, as a share of the change of the marginals."""
@@ -111,7 +111,7 @@ class _Regions:
                 yield f"clusters of up to {cells} cells", graph
 
     def _with_loops(self) -> Scopes:
-        """Return the scopes and short loops; if not all loops fit the memory, the smallest ones."""
+        """Return the scopes together with short loops; if memory is short, with the smallest loops only."""
         starts, members = self._scopes
         count = self._limits.memory_bytes // (4 * MEMBER_BYTES)
         loops = Scopes(*short_loops(len(self._sizes), starts, members.astype(np.int32), count, self._limits.seconds))
@@ -134,7 +134,7 @@ def _bytes(graph: RegionGraph) -> float:
 
 
 def _joined(first: Scopes, second: Scopes) -> Scopes:
-    """Return two lists of scopes as one."""
+    """Return the concatenation of two lists of scopes."""
     return Scopes(
         np.concatenate([first.starts, second.starts[1:] + first.starts[-1]]),
         np.concatenate([first.members, second.members]),
@@ -142,7 +142,7 @@ def _joined(first: Scopes, second: Scopes) -> Scopes:
 
 
 def generalised_belief_propagation(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield the estimates of larger and larger regions; none if not even the factors fit the memory.
+    """Yield estimates for region graphs of growing size; none if not even the factors fit the memory.
 
     Args:
         problem: Problem of a sum of products.
@@ -161,7 +161,7 @@ def generalised_belief_propagation(problem: Problem, options: CheckedOptions, li
         starts, members = factors.scopes
         propagation = RegionPropagation(graph, starts, members.astype(np.int32), factors.values)
         if not propagation.filter_tuples(limits.seconds):
-            # Values have underflowed, which does not prove a sum of 0.
+            # A sum of 0 is not proved: values may have underflowed.
             return
         passes, cells = _Passes(propagation, limits, is_last), graph.outer_cells + graph.message_cells
         for _ in passes.run():
@@ -183,7 +183,7 @@ def generalised_belief_propagation(problem: Problem, options: CheckedOptions, li
 
 
 class _Changes:
-    """Changes of the estimates from one size of regions to the next, for estimates of their errors.
+    """Changes of the estimates from one graph to the next, from which their errors are estimated.
 
     Args:
         sizes: Number of states of each variable.
@@ -198,7 +198,7 @@ class _Changes:
     def errors(self, shares: NDArray[np.float64], log_z: float, cells: float) -> tuple[NDArray[np.float64], float]:
         """Return the estimated errors of marginals, and of the logarithm of the sum.
 
-        If changes become smaller from size to size, the next one is expected to be smaller by the same factor.
+        If changes shrink from graph to graph, the next one is expected to shrink by the same factor.
 
         Args:
             shares: Marginals.
@@ -216,13 +216,13 @@ class _Changes:
         return ratio * changes, ratio * log_change
 
     def add(self, shares: NDArray[np.float64], log_z: float, cells: float, is_regular: bool) -> None:
-        """Compare further estimates with this one if its regions are far larger than those of the previous one.
+        """Store estimates to compare later ones with, if their regions are far larger than those of the previous ones.
 
         Args:
             shares: Marginals.
             log_z: Logarithm of the sum.
             cells: Cells of regions and messages.
-            is_regular: False if messages have hardly converged: then changes need not become smaller.
+            is_regular: False if messages have hardly converged: later changes may then be larger.
         """
         if cells < MIN_CELL_GROWTH * self._cells:
             return
@@ -238,7 +238,7 @@ class _Passes:
     Args:
         propagation: Regions and their messages.
         limits: Limit of time.
-        is_last: True if no graph follows, which would take part of the time.
+        is_last: True if no other graph follows; the passes may then use all of the time.
 
     Attributes:
         has_settled_early: True if messages converged without the double loop.
@@ -249,7 +249,7 @@ class _Passes:
         self.has_settled_early = False
 
     def run(self) -> Iterator[None]:
-        """Pass messages; yield after each turn (``TURN_TIME_SHARE`` of the time), at the time limit and at the end."""
+        """Pass messages; yield after each ``TURN_TIME_SHARE`` of the time, at the time limit and at the end."""
         propagation, limits = self._propagation, self._limits
         until = time.monotonic() + RUNG_TIME_SHARE * limits.seconds
         turn_end = time.monotonic() + TURN_TIME_SHARE * limits.seconds
@@ -273,7 +273,7 @@ class _Passes:
 
 
 def _with_last(graphs: Iterator[tuple[str, RegionGraph]]) -> Iterator[tuple[str, RegionGraph, bool]]:
-    """Yield graphs, and whether each is the last one."""
+    """Yield each graph with its kind and a flag that is True for the last one."""
     latest = next(graphs, None)
     while latest is not None:
         following = next(graphs, None)

@@ -57,14 +57,14 @@ class _GpuBounds:
         self._chosen: list[int] | None = None
 
     def add_constant(self, constant: float) -> None:
-        """Store and report the constant of a pass, unless another one was reported a moment ago."""
+        """Report the constant of a pass as a lower bound, at most once in ``_REPORT_SECONDS``."""
         now = time.monotonic()
         if now > self._report_time + _REPORT_SECONDS:
             self.add_bound(constant)
             self._report_time = now
 
     def add_bound(self, bound: float, end: BeamResult | None = None, constant: float = 0.0) -> None:
-        """Keep a lower bound, and the assignment of a search, if one of them is better; report both."""
+        """Store and report a lower bound and the assignment of a beam search, if either of them is an improvement."""
         is_better = end is not None and constant + end.cost < self._least
         if bound <= self.bound and not is_better:
             return
@@ -85,7 +85,7 @@ class _GpuBounds:
 def bounds_on_gpu(
     original: ShiftedProblem, order: Sequence[int], options: CheckedOptions, gpu: CudaDevice, budget: Budget
 ) -> Result:
-    """Bound an optimum by passes over larger and larger clusters on a GPU, each for a part of the time.
+    """Bound an optimum by passes of cost shifting over clusters of growing size on a GPU.
 
     Beam searches in the clusters' tables find assignments and better bounds.
 
@@ -97,7 +97,7 @@ def bounds_on_gpu(
         budget: Time, and the listener for each better bound.
 
     Raises:
-        UnsupportedError: Costs are too far apart, or were not shifted between tables.
+        UnsupportedError: The costs differ too much in size, or were not shifted between tables.
         MemoryLimitError: Not even small clusters fit.
         DeviceError: The device failed or is out of memory.
     """
@@ -110,7 +110,7 @@ def bounds_on_gpu(
     max_cells = (gpu.memory() if options.room is None else min(options.room, gpu.memory())) // _BYTES_PER_CELL
     ibounds = list(rungs(problem, order, max_cells))
     for number, ibound in enumerate(ibounds):
-        # Each i-bound has twice the time of the previous one.
+        # The time limit doubles from one i-bound to the next.
         seconds = budget.seconds / (2 ** (len(ibounds) - number) - 1)
         until = time.monotonic() + seconds
         partition = None
@@ -135,7 +135,7 @@ def bounds_on_gpu(
 def _shift_and_search(
     graph: JoinGraph, units: ClusterUnits, gpu: CudaDevice, until: float, bounds: _GpuBounds, room: int
 ) -> None:
-    """Bound an optimum by one graph of clusters, and run beam searches in its tables, with ``room`` further bytes."""
+    """Shift costs and run beam searches on one graph of clusters, with ``room`` further bytes of GPU memory."""
     began = time.monotonic()
     seconds = until - began
     # A beam search needs enough time to assign all variables.

@@ -1,8 +1,8 @@
 """Forward and backward passes of hidden Markov models, as products with dense matrices.
 
 The interface consists of the variables with children in the next slice. Its joint states are the states of one Markov
-chain. All other variables have their parents in the interface, so the observations of a slice become one likelihood
-for each joint state.
+chain. All other variables of a slice have their parents in the interface, so the observations of the slice become one
+likelihood for each joint state.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ _MATRIX_COPIES = 6
 """Number of transition matrices in memory: the array, its logarithms, and the copies of the core."""
 
 _MAX_LOG_ERROR = 1e-8
-"""Largest difference between the log-probabilities of the forward and the backward pass; a larger one shows that small
-numbers were lost."""
+"""Largest difference between the log-probabilities of the forward and the backward pass; a larger one indicates
+underflow."""
 
 _MIN_PREDICTION = 1e-290
-"""Least predicted probability of a joint state by which numbers are divided; quotients by smaller ones may overflow."""
+"""Least predicted probability of a joint state that is used as a divisor: quotients by smaller ones may overflow."""
 
 
 class SegmentStates(NamedTuple):
@@ -48,8 +48,8 @@ class SegmentStates(NamedTuple):
 
     Attributes:
         rows: The slices.
-        states: Distributions of the joint states, shape ``(slices, states)``; zeros where they are impossible, and
-            no rows if they were not asked for.
+        states: Distributions of the joint states, shape ``(slices, states)``; zeros where the observations are
+            impossible, and no rows if the distributions were not requested.
         log_totals: Natural logarithm of the probability of each slice's observations given those before.
     """
 
@@ -76,7 +76,7 @@ class _Group(NamedTuple):
     """Sequences that run together, or a single long one.
 
     Attributes:
-        starts: First slice of each sequence, and the end.
+        starts: First slice of each sequence, followed by the slice after the last one.
         segments: Slices of each run; several runs only for a single long sequence.
     """
 
@@ -89,12 +89,12 @@ class _Group(NamedTuple):
         return len(self.segments) > 1
 
     def starts_in(self, rows: slice) -> NDArray[np.int64]:
-        """Return the start of each sequence within a segment, relative to the segment's start, and then its length."""
+        """Return the start of each sequence relative to the segment's start, followed by the segment's length."""
         return np.array([0, rows.stop - rows.start]) if self.is_long else self.starts - rows.start
 
 
 def is_hidden_chain(network: DynamicNetwork) -> bool:
-    """Return whether all parents are in the interface, and variables outside it have parents in their slice only."""
+    """Return whether all parents are in the interface, and variables outside it have no parents in other slices."""
     count, interface = len(network.variables), set(network.interface)
     for v in range(count):
         first = set(network.initial.factors[v].scope) - {v}
@@ -169,7 +169,7 @@ class HiddenChain:
             yield self._answers(segment, tuple(marginals), sequences)
 
     def _joint_array(self, marginals: Mapping[int, Floats]) -> Floats | None:
-        """Return the array for the distributions of the joint states, if one variable alone makes them up."""
+        """Return the array for the distributions of the joint states, if the interface is a single queried variable."""
         interface = self._parameters.network.interface
         return marginals.get(interface[0]) if len(interface) == 1 else None
 
@@ -253,7 +253,7 @@ class HiddenChain:
     def _smooth_segments(
         self, sequences: Sequences, group: _Group, limits: RunLimits, joint: Floats | None
     ) -> Generator[SegmentStates, None, set[int]]:
-        """Yield the segments of a long sequence, and return it if it may have underflows."""
+        """Yield the segments of a long sequence; return its number, 0, in a set if it may have underflows."""
         suspects = set()
         messages, checkpoints, filtered_segments = self._starts_of(group), [], []
         for rows in group.segments:
@@ -342,14 +342,14 @@ class HiddenChain:
         return FamilyCounts([initial[v] for v in variables], [later[v] for v in variables], totals)
 
     def _moves(self, sequences: Sequences, filtered: Floats, smoothed: Floats) -> Floats:
-        """Return the expected number of moves from each joint state to each other one."""
+        """Return the expected number of transitions from each joint state to each other one."""
         later = np.flatnonzero(~sequences.firsts)
         before, after = filtered[later - 1], smoothed[later]
         predicted = before @ self._parameters.transition
         is_lost = (after > 0) & (predicted < _MIN_PREDICTION)
         quotients = np.divide(after, predicted, out=np.zeros_like(after), where=(after > 0) & ~is_lost)
         moves = self._parameters.transition * (before.T @ quotients)
-        # Some predictions are too small for a float, so their sequences are filtered again in logarithms.
+        # Predictions that underflow are recomputed: their sequences are filtered again in logarithms.
         for n in np.flatnonzero(is_lost.any(axis=1)).tolist():
             row = int(later[n])
             first = int(sequences.starts[np.searchsorted(sequences.starts, row, side="right") - 1])
@@ -427,7 +427,7 @@ class HiddenChain:
         return np.tile(self._parameters.start, (len(group.starts) - 1, 1))
 
     def _groups(self, sequences: Sequences, limits: RunLimits) -> Iterator[_Group]:
-        """Yield groups of sequences that run together, and long ones in segments."""
+        """Yield groups of sequences that fit the memory together; a sequence that exceeds it is split into segments."""
         room = limits.messages(self.states)
         starts = sequences.starts
         filled = np.flatnonzero(np.diff(starts))
@@ -486,13 +486,13 @@ class HiddenChain:
     def _backward(
         self, sequences: Sequences, group: _Group, segment: SegmentStates, ratios: Floats, threads: int
     ) -> Floats:
-        """Smooth a segment in place; return, for each sequence, the segment's part of the log-probability's error.
+        """Smooth a segment in place; return the segment's share of the error in each sequence's log-probability.
 
         Args:
             sequences: Observations.
             group: Sequences of the segment.
             segment: The filtered segment.
-            ratios: Likelihoods of the observations after the segment, which are replaced by those from its start on.
+            ratios: Likelihoods of the observations after the segment; replaced by those from the segment's start on.
             threads: Number of threads.
         """
         likelihoods = self._parameters.likelihoods(sequences, segment.rows, sequences.firsts[segment.rows])
@@ -508,7 +508,7 @@ class HiddenChain:
     def _forward_in_logs(
         self, sequences: Sequences, rows: slice, is_first: bool, message: Floats
     ) -> tuple[SegmentStates, Floats]:
-        """Filter slices of one sequence; return the logarithms of the last distribution, too."""
+        """Filter slices of one sequence; return them and the logarithms of the last distribution."""
         states, totals = self._log_messages(sequences, rows, is_first, message)
         return SegmentStates(rows, np.exp(states), totals), states[-1]
 
@@ -558,7 +558,7 @@ class HiddenChain:
     def _marginals(
         self, segment: SegmentStates, variables: Sequence[int], sequences: Sequences, firsts: NDArray[np.bool_]
     ) -> dict[int, Floats]:
-        """Return the distributions of variables from those of joint states: variable -> shape ``(slices, size)``."""
+        """Return variables' distributions from those of joint states: variable -> shape ``(slices, size)``."""
         joint = segment.states.reshape(-1, *self._parameters.sizes)
         answers = {}
         for v in variables:
@@ -603,7 +603,7 @@ def _filtered_segment(
 ) -> tuple[SegmentStates, list[int]]:
     """Return a segment after the forward pass, and the sequences with possible underflow."""
     suspects = np.flatnonzero(underflows | (np.minimum.reduceat(totals, starts[:-1]) == 0)).tolist()
-    # The array is reused, because new memory would take as long as the logarithms.
+    # The logarithms overwrite the array, because allocating a new one would take as long as computing them.
     with np.errstate(divide="ignore"):
         log_totals = np.log(totals, out=totals)
     if likelihoods.scales is not None:
@@ -614,7 +614,7 @@ def _filtered_segment(
 def _errors(
     segment: SegmentStates, likelihoods: Likelihoods, starts: NDArray[np.int64], scales: Floats, *, is_first: bool
 ) -> Floats:
-    """Return, for each sequence, a segment's part of the difference between the log-probabilities of both passes."""
+    """Return, for each sequence, the segment's share of the difference between the log-probabilities of both passes."""
     with np.errstate(divide="ignore", invalid="ignore"):
         differences = np.log(scales, out=scales)
         first_logs = differences[starts[:-1]]
@@ -622,18 +622,18 @@ def _errors(
         if likelihoods.scales is not None:
             differences += likelihoods.scales
         if is_first:
-            # The first message includes the first slice's observations, so their total is not subtracted.
+            # The first message already includes the observations of the first slice, so their total is not subtracted.
             differences[starts[:-1]] = first_logs
         return np.add.reduceat(differences, starts[:-1])
 
 
 def _inaccurate(errors: Floats) -> set[int]:
-    """Return the sequences whose two passes disagree about their probability."""
+    """Return the numbers of sequences whose log-probabilities differ between the two passes."""
     return set(np.flatnonzero(~(np.abs(errors) < _MAX_LOG_ERROR)).tolist())
 
 
 def _marginal(counts: Floats, members: Sequence[int], scope: Sequence[int]) -> Floats:
-    """Return the table over ``scope`` from counts with an axis for each of ``members``: the other axes are summed."""
+    """Return the table over ``scope``; ``counts`` has an axis for each of ``members``: the others are summed."""
     axes = [members.index(v) for v in scope]
     summed: Floats = counts.sum(axis=tuple(axis for axis in range(counts.ndim) if axis not in axes))
     return summed.transpose(np.argsort(np.argsort(axes)))

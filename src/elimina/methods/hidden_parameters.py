@@ -1,4 +1,4 @@
-"""Parameters of a hidden Markov model, and the likelihoods of observations, for each joint state."""
+"""Parameters of a hidden Markov model and likelihoods of observations, over the joint states of an interface."""
 
 import math
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from elimina.model.table import Table
 from elimina.system import cached_property
 
 _MAX_LISTED_ROWS = 4096
-"""Largest number of combinations of observations for which all likelihoods are computed in advance."""
+"""Largest number of combinations of observations whose likelihoods are all computed in advance."""
 
 
 class Likelihoods(NamedTuple):
@@ -27,7 +27,7 @@ class Likelihoods(NamedTuple):
     Attributes:
         table: Rows of one number for each joint state.
         rows: Row of the table for each slice.
-        scales: Logarithm of the number that each slice's likelihoods were divided by; None: 0.
+        scales: Logarithms of the divisors of the slices' likelihoods; None: likelihoods are not scaled.
     """
 
     table: Floats
@@ -72,7 +72,7 @@ class HiddenParameters:
             return np.log(self.transition)
 
     def _joined(self, factors: Sequence[Table], shift: int, axes: int) -> Floats:
-        """Return the product of the distributions of the interface's variables, with an axis for each of them.
+        """Return the product of the distributions of the interface's variables, with an axis for each variable.
 
         ``shift``: 0 for the first slice; otherwise, the number by which the later slice's variables are shifted. Their
         axes then follow those of the previous slice.
@@ -88,7 +88,7 @@ class HiddenParameters:
         return np.array(np.broadcast_to(joined, sizes), dtype=np.float64)
 
     def emission(self, v: int, is_first: bool) -> Floats:
-        """Return the likelihood of a variable's states for each joint state; the last row is for no observation.
+        """Return the likelihood of a variable's states for each joint state; the last row is for missing observations.
 
         Args:
             v: Variable of a slice.
@@ -111,7 +111,7 @@ class HiddenParameters:
         return np.vstack([full, full.sum(0)])
 
     def _joint_rows(self, v: int, rows: Floats) -> Floats:
-        """Return rows over the states of a variable of the interface as rows over the joint states."""
+        """Expand rows over the states of a variable of the interface to rows over the joint states."""
         if len(self.sizes) == 1:
             return rows
         axis = self.network.interface.index(v) + 1
@@ -133,7 +133,7 @@ class HiddenParameters:
         )
 
     def likelihoods(self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_]) -> Likelihoods:
-        """Return the likelihoods of some slices; ``firsts`` marks those that begin a sequence."""
+        """Return the likelihoods of some slices; ``firsts`` marks the first slices of sequences."""
         table, table_rows = self._listed_rows(sequences, rows, firsts)
         if not sequences.logs:
             return Likelihoods(table, table_rows)
@@ -149,7 +149,7 @@ class HiddenParameters:
         return Likelihoods(table, np.arange(len(table_rows), dtype=np.int32), scales)
 
     def log_likelihoods(self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_]) -> Likelihoods:
-        """Return logarithms of likelihoods: see ``likelihoods``."""
+        """Return the logarithms of likelihoods: see ``likelihoods``."""
         table, table_rows = self._listed_rows(sequences, rows, firsts)
         with np.errstate(divide="ignore"):
             table = np.log(table)
@@ -201,7 +201,7 @@ class HiddenParameters:
         return table, numbers.reshape(-1).astype(np.int32)
 
     def _rows(self, columns: Sequence[int], silent: Sequence[int], codes: NDArray[Any], is_first: bool) -> Floats:
-        """Return the likelihoods of combinations of observed states; ``silent`` variables are not observed."""
+        """Return likelihoods of combinations of states of ``columns``; the variables in ``silent`` are not observed."""
         table = np.ones((len(codes), self.states))
         for v, column in zip(columns, codes.T, strict=True):
             table *= self.emission(v, is_first)[column]
@@ -211,7 +211,7 @@ class HiddenParameters:
 
 
 def _spread(values: NDArray[np.float64], axes: Sequence[int], count: int) -> NDArray[np.float64]:
-    """Return an array with its axes at given positions, and other axes of length 1."""
+    """Return an array of ``count`` axes: those of ``values`` at the positions ``axes``, the others of length 1."""
     order = np.argsort(axes)
     shape = [1] * count
     for axis, size in zip(axes, values.shape, strict=True):

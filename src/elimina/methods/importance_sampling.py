@@ -1,7 +1,7 @@
 """Importance sampling from weighted mini-buckets (Liu, Fisher and Ihler 2015): sums with an interval, and marginals.
 
-If the weights of independent samples would differ much, particle filters are run instead: while the variables are
-drawn, samples of little weight are replaced by copies of others. The mean weight of a filter stays unbiased (Del Moral
+If the weights of independent samples would vary too much, particle filters are run instead: while the variables are
+drawn, samples of low weight are replaced by copies of others. The mean weight of a filter stays unbiased (Del Moral
 2004) and within the mini-buckets' bound, and filters are independent of each other.
 """
 
@@ -39,8 +39,8 @@ _VARIABLE_SECONDS = 5e-5
 """Seconds for each variable until the first samples are drawn, mostly for mini-buckets."""
 
 _MAX_SEARCHED_VARIABLES = 10_000
-"""Largest number of variables for which an order is searched: beyond it, the search takes far longer than the first
-mini-buckets."""
+"""Largest number of variables for which an elimination order is searched: for more, the search takes far longer than
+the first mini-buckets."""
 
 _GROWTH = 8.0
 """Estimated time of the next mini-buckets, relative to the previous ones."""
@@ -55,14 +55,14 @@ _BUCKETS_SHARE, _GRAPH_SHARE = 0.5, 0.25
 """Shares of the memory for messages of mini-buckets and of a join graph; the rest is for samples."""
 
 _PILOT_SAMPLES = 256
-"""Number of pilot samples, by which a proposal and the form of its samples are chosen; they enter no estimate."""
+"""Number of pilot samples, which decide about a proposal and the form of its samples; they enter no estimate."""
 
 _MIN_EFFICIENCY = 0.25
 """Effective size of independent samples, as a share of their number, below which particle filters are used instead."""
 
 _GOOD_EFFICIENCY, _MIN_MIXTURE_EFFICIENCY = 0.5, 0.1
-"""Least efficiency of mini-buckets to be used without a join graph, and of a mixture of proposals to be used instead of
-particle filters."""
+"""Effective size of the samples, as a share of their number: the least one at which mini-buckets are used without a
+join graph, and the least one at which a mixture of proposals is used instead of particle filters."""
 
 _DEVIATIONS = 2.0
 """Distance of the probable limits of a sum from the estimate, in standard errors."""
@@ -71,28 +71,28 @@ _BATCH_SECONDS = 0.1
 """Seconds of a batch of samples, between checks of the clock."""
 
 _MIN_PARTICLES, _MAX_PARTICLES = 32, 1024
-"""Samples of a particle filter."""
+"""Least and largest number of samples of a particle filter."""
 
 _MAX_BATCH = 1 << 14
-"""Samples that are drawn at once."""
+"""Largest number of samples that are drawn at once."""
 
 _FOLDS = 8
-"""Number of folds of the samples, for measuring errors of other methods."""
+"""Number of folds of the samples, which measure the errors of other methods."""
 
 _SUM_BYTES = 8 * (_FOLDS + 2)
-"""Bytes of the sums that are kept for each state of each variable."""
+"""Bytes of the sums for each state of each variable."""
 
 _SAMPLE_BYTES = 5
 """Bytes of a sample of one variable, including the memory of a particle filter."""
 
 _NEGLIGIBLE_ERROR = 1e-4
-"""Estimated errors at which sampling ends."""
+"""Estimated error at which sampling ends."""
 
 _PRIOR_GROUPS = 2.0
-"""Weight of the expected variance in its mean with the measured variance between groups: it counts as two groups."""
+"""Weight of the expected variance relative to the measured variance between groups: it counts as two groups."""
 
 _MIN_DRAWN = 5.0
-"""The error of a state is measured by the variance of its samples only if at least so many samples have it."""
+"""Least number of samples with a state for which the error of its probability is measured by their variance."""
 
 _SEED_MASK = 2**64 - 1
 """Bits of the seed; pilot samples use the inverted seed."""
@@ -103,9 +103,9 @@ class SampleForm(NamedTuple):
 
     Attributes:
         proposal: The proposal.
-        group: Samples of a particle filter; 1: samples are independent.
+        group: Samples of a particle filter; 1 if samples are independent.
         batch: Samples that are drawn at once.
-        efficiency: Effective size of the pilot's samples, as a share.
+        efficiency: Effective size of the pilot samples, as a share of their number.
     """
 
     proposal: Proposal
@@ -115,11 +115,11 @@ class SampleForm(NamedTuple):
 
 
 def form_of(proposal: Proposal, memory: int, seed: int, threads: int) -> SampleForm | None:
-    """Draw pilot samples, and return the form for further samples; None if memory holds too few.
+    """Draw pilot samples, and return the form for further samples; None if too few samples fit the memory.
 
     Args:
         proposal: A proposal.
-        memory: Bytes that samples may take.
+        memory: Memory limit of the samples, in bytes.
         seed: Random seed.
         threads: Number of threads.
     """
@@ -136,7 +136,7 @@ def form_of(proposal: Proposal, memory: int, seed: int, threads: int) -> SampleF
     statistics.add(logs)
     efficiency = statistics.effective_size / len(logs)
     timely = int(min(max_samples, max(_MIN_PARTICLES, _BATCH_SECONDS / max(seconds, 1e-9))))
-    # Samples of a mixture stay independent: a filter for one proposal might drop samples that another would keep.
+    # Samples of a mixture stay independent: a filter for one proposal might drop samples that another one needs.
     is_mixed = isinstance(proposal.sampler, MixtureSampler)
     if proposal.is_exact or is_mixed or efficiency >= _MIN_EFFICIENCY:
         return SampleForm(proposal, 1, timely, efficiency)
@@ -165,10 +165,11 @@ class Estimator:
         sizes = np.array(problem.model.sizes, dtype=np.int64)
         rows = sizes[list(form.proposal.variables)]
         self._starts = np.cumsum(rows) - rows
-        # A column for each state s. Rows: for each fold, the weight of its samples with s; then, summed over groups,
-        # the squared weight of a group's samples with s, and the product of this weight and the group's total weight.
+        # A column for each state s. Rows: for each fold, the weight of its samples with s; then two sums over groups,
+        # of the squared weight of a group's samples with s, and of the product of this weight and the group's total
+        # weight.
         self._sums = np.zeros((_FOLDS + 2, int(rows.sum())))
-        # Sum over groups: the squared weight, divided by the effective number of independent samples.
+        # Sum over groups of the squared weight, divided by the effective number of independent samples.
         self._unevenness = 0.0
         # Sizes of the problem's variables, and the variable of each of their states.
         self._sizes = sizes[list(problem.free)]
@@ -201,19 +202,19 @@ class Estimator:
 
     @property
     def least_sum(self) -> float:
-        """Logarithm of a probable lower limit of the sum; minus infinity if its error is unknown."""
+        """Logarithm of a probable lower limit of the sum; minus infinity if the error is unknown."""
         error = self.weights.log_error
         return -math.inf if error == math.inf else self.weights.log_mean - _DEVIATIONS * error
 
     @property
     def greatest_sum(self) -> float:
-        """Logarithm of a probable upper limit of the sum, if samples miss no part of it; infinity: unknown error."""
+        """Logarithm of a probable upper limit of the sum, if no part is missed; infinity if the error is unknown."""
         error = self.weights.log_error
         return math.inf if error == math.inf else self.weights.log_mean + _DEVIATIONS * error
 
     @property
     def effective_size(self) -> float:
-        """Number of independent samples of equal weight that would be as informative.
+        """Number of independent samples of equal weight with the same information.
 
         Samples of a particle filter share the states drawn before its last resampling, so the number holds for the
         variables drawn first; for later ones, it is larger.
@@ -222,7 +223,7 @@ class Estimator:
         return total**2 / self._unevenness if self._unevenness else 0.0
 
     def marginals(self) -> tuple[Floats, Floats]:
-        """Return the marginals of the free variables, and the expected Hellinger distance of each."""
+        """Return the marginals of the free variables, and their expected Hellinger distances from the exact ones."""
         owners, states = self._owners, self._sizes[self._owners]
         sums, squares, products = self._fold_sums().sum(axis=0), *self._sums[_FOLDS:, self._cells]
         totals = np.bincount(owners, weights=sums)[owners]
@@ -230,7 +231,8 @@ class Estimator:
         # The weight of a group is the sum, over a variable's states, of the weights of the samples with the state.
         group_products = np.bincount(owners, weights=products)[owners]
         between = np.maximum(0.0, squares - 2 * shares * products + shares**2 * group_products) / totals**2
-        # States that were hardly drawn, or not at all, may be more probable than they seem.
+        # The frequency of rare states is shrunk towards a uniform distribution: few samples underestimate their
+        # variance.
         size, groups = self.effective_size, self.weights.effective_size
         likely = (size * shares + 1 / states) / (size + 1)
         expected = likely * (1 - likely) / (size + 1)
@@ -244,7 +246,7 @@ class Estimator:
         return self._sums[:_FOLDS, self._cells]
 
     def folds(self) -> SampleFolds:
-        """Return the sums of the samples in folds, each a share of the sum of all weights."""
+        """Return the sums of the samples in each fold, as shares of the sum of all weights."""
         sums = self._fold_sums()
         totals = sums[:, : self._sizes[0]].sum(axis=1)
         return SampleFolds(totals / totals.sum(), sums / totals.sum())
@@ -273,7 +275,7 @@ class Estimator:
 
 
 def importance_sampling(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield better and better estimates from samples, first of larger and larger proposals, and then of more samples.
+    """Yield improving estimates: first from proposals with larger and larger tables, then from more samples.
 
     Args:
         problem: Problem of the task ``pr`` or ``mar``.
@@ -310,8 +312,8 @@ def importance_sampling(problem: Problem, options: CheckedOptions, limits: Limit
         race.draw(max(turn, _QUICK_SECONDS))
         turn *= 2
         estimate = race.best.estimate(race.upper)
-        # A later estimate of the same proposal replaces an earlier one even if its error is larger, because the smaller
-        # error was too optimistic.
+        # A later estimate of the same proposal replaces an earlier one even if its error is larger: the smaller error
+        # was too optimistic.
         if best is None or not is_new or race.best.least_sum >= least_sum:
             best, least_sum, is_new = estimate, race.best.least_sum, False
         yield best._replace(upper=race.upper)
@@ -320,7 +322,7 @@ def importance_sampling(problem: Problem, options: CheckedOptions, limits: Limit
 
 
 class _Race:
-    """Estimators of several proposals, which draw samples in turn until one is found to miss a part of the sum.
+    """Estimators that draw samples in turn; an estimator is dropped when its sum is probably below the best one.
 
     Args:
         problem: Problem of the task ``pr``.
@@ -338,7 +340,7 @@ class _Race:
         self.upper = math.inf
 
     def begin(self, forms: Sequence[SampleForm]) -> None:
-        """Continue with the given proposals; those that already run keep their samples."""
+        """Continue with these proposals; those that already have an estimator keep its samples."""
         self.upper = min(self.upper, *(form.proposal.log_bound for form in forms))
         running = {id(estimator.form): estimator for estimator in self.estimators}
         self.estimators = [
@@ -347,11 +349,11 @@ class _Race:
 
     @property
     def best(self) -> Estimator:
-        """The estimator with the largest probable lower limit: means are unbiased, so a smaller one misses more."""
+        """The estimator with the largest probable lower limit: all are unbiased, so lower ones miss a part."""
         return max(self.estimators, key=lambda estimator: estimator.least_sum)
 
     def draw(self, seconds: float) -> None:
-        """Draw samples for some seconds, shared evenly; then drop estimators whose sum is probably below the best."""
+        """Draw samples for some seconds, shared evenly; drop estimators whose sum is probably below the best one."""
         for estimator in self.estimators:
             end = time.monotonic() + seconds / len(self.estimators)
             estimator.draw()
@@ -362,7 +364,7 @@ class _Race:
 
 
 def _rungs(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterator[Sequence[SampleForm]]:
-    """Yield the forms of proposals with larger and larger tables, and nothing while the next one needs more time.
+    """Yield the forms of proposals with larger and larger tables; an empty sequence while the next one needs more time.
 
     Raises:
         ImpossibleEvidenceError: The sum is 0.
@@ -382,7 +384,7 @@ def _rungs(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterato
     def form(proposal: Proposal | None) -> SampleForm | None:
         return proposal and form_of(proposal, sample_memory, limits.seed, options.host_threads)
 
-    # If the memory for a join graph cannot even hold the factors, mini-buckets get it.
+    # Mini-buckets take the memory of the join graph if this cannot even hold the factors.
     has_graph = table_bytes(problem) <= _GRAPH_SHARE * memory
     graph_memory = int(_GRAPH_SHARE * memory) if has_graph else 0
     bucket_memory = int((_BUCKETS_SHARE + _GRAPH_SHARE) * memory) - graph_memory

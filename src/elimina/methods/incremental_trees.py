@@ -1,4 +1,4 @@
-"""Estimates of sums and marginals by sequences of linked clique trees with ever larger cliques.
+"""Estimates of sums and marginals by sequences of linked clique trees with growing cliques.
 
 Factors are added to a clique tree, and variables eliminated, as long as no clique exceeds a bound. Then the tree's
 front (the cliques shared with later factors) is approximated by smaller cliques, which begin the next tree (Bathla and
@@ -37,13 +37,13 @@ NAME = "linked clique trees"
 """Name in ``Result.stats["method"]``."""
 
 _ORDER_SECONDS, _MAX_SEARCHED_VARIABLES = 0.3, 10_000
-"""Time limit of the search for an order; largest number of variables for which it can improve on min-fill in time."""
+"""Time limit of the search for an order, and largest number of variables for which it improves on min-fill in time."""
 
 _VARIABLE_SECONDS = 2e-4
 """Seconds for each variable that the first trees and their passes take, on graphs such as grids."""
 
 _FACTOR_COPIES = 2
-"""Copies of the factors: in the sequence of the model's variables, and in that of their elimination."""
+"""Copies of the factors: one in the variables' sequence in the model, one in elimination order."""
 
 _FIRST_CELLS, _FIRST_CELLS_OF_LARGE, _GROWTH = 1 << 9, 1 << 6, 8.0
 """Largest number of cells of a clique in the first trees, for models of up to ``_MAX_SEARCHED_VARIABLES`` variables and
@@ -51,30 +51,30 @@ for larger ones, and the factor by which this number grows from one sequence of 
 
 _MEMORY_SHARE, _BYTES_EXPONENT, _LEAST_GROWTH = 0.8, 0.85, 1.4
 """Planned memory of a sequence of trees, as a share of the limit; exponent of this memory as a function of the largest
-clique; least growth of the largest clique for which another sequence is worth its time."""
+clique; least growth of the largest clique that justifies another sequence."""
 
 _MAX_PASSES = 8
-"""Passes in both directions over one sequence of trees."""
+"""Largest number of passes in both directions over one sequence of trees."""
 
 _CONVERGED_CHANGE = 1e-7
-"""Passes have converged if the mean Hellinger distance between two of them is below this number."""
+"""Mean Hellinger distance between two passes below which they have converged."""
 
 _STEADY_CHANGE = 0.01
 """Trees count as converged if the mean change in the last pass is at most this share of that in the first one."""
 
 _LEAST_CONTRACTION = 0.5
-"""Passes are taken to converge if each changes at most this share of the previous change."""
+"""Largest ratio of consecutive changes at which passes are assumed to converge."""
 
 _MAX_REPETITIONS, _MAX_ORDERS = 2, 9
 """Largest number of sequences with forecasts for one order, if passes do not converge, and largest number of orders
-that are tried with the largest cliques."""
+tried with the largest cliques."""
 
 _PASSES_SHARE, _LARGE_CHANGE = 0.35, 0.05
-"""Estimated error as a share of the change in the passes, if it is small; mean change at which this share is halved.
+"""Estimated error as a share of the change in the passes, for small changes; mean change at which this share is halved.
 Both numbers and the next two are fitted to files of the UAI competitions."""
 
 _PASSES_RATIO, _LOG_RUNGS_TIMES = 0.6, 2.0
-"""Least error that a comparison with other trees may give, as a share of the error by the passes; error of the sum's
+"""Least error estimated from other trees, as a share of the error estimated from the passes; error of the sum's
 logarithm, as a multiple of the difference between the logarithms of two sequences."""
 
 _REPEATED_SHARE = 1e-6
@@ -89,12 +89,12 @@ class _Pass(NamedTuple):
 
 
 def incremental_trees(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield estimates by sequences of linked clique trees with larger and larger cliques; none if memory is short.
+    """Yield estimates from sequences of linked clique trees with growing cliques; none if memory is short.
 
-    Messages pass each sequence forward and backward until the marginals do not change. If they do not converge, the
-    next sequence approximates its fronts by forecasts of the previous one. Once cliques are as large as memory allows,
-    sequences with other orders follow, and the median of all is the estimate. An estimate is exact if nothing was
-    approximated. Otherwise, its error is estimated from its distance to earlier estimates.
+    Messages pass each sequence forward and backward until the marginals converge. If they do not converge, the next
+    sequence approximates its fronts by forecasts of the previous one. Once cliques are as large as memory allows,
+    sequences with other orders follow, and the estimate is the median over the orders. An estimate is exact if no front
+    was approximated. Otherwise, its error is estimated from its distance to earlier estimates.
 
     Args:
         problem: Problem of the task ``pr``.
@@ -142,7 +142,7 @@ class _Final(NamedTuple):
 
 
 class _Order:
-    """Factors over variables numbered by their rank in an elimination order, and the positions of marginals.
+    """Factors over variables that are numbered by their rank in an elimination order.
 
     Args:
         factors: Factors of a problem.
@@ -160,17 +160,17 @@ class _Order:
         self._cells = np.arange(int(sizes.sum())) + np.repeat(shifts, sizes)
 
     def ranked(self, factors: FactorList) -> RankedFactors:
-        """Return factors of the same scopes over the ranks of variables."""
+        """Return the factors with variables replaced by their ranks; their scopes are those of this order's factors."""
         return RankedFactors(self._sizes, self._scopes.starts, self._rank[self._scopes.members], factors.values)
 
     def sorted(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return marginals that are sorted by rank in the sequence of the free variables."""
+        """Return marginals in the sequence of the free variables, from marginals in elimination order."""
         ordered: NDArray[np.float64] = shares[self._cells]
         return ordered
 
 
 class _Estimator:
-    """Sequences of trees with larger and larger cliques, and then by other orders.
+    """Estimates from sequences of trees with growing cliques, and then with other orders.
 
     Args:
         problem: Problem of the task ``pr``.
@@ -199,7 +199,7 @@ class _Estimator:
         self.latest = SumEstimate(NAME)
 
     def estimates(self) -> Iterator[SumEstimate]:
-        """Yield estimates until none is better; a later call resumes after a deadline."""
+        """Yield estimates until no further sequence is worth its time; a call after a deadline resumes."""
         while not self._is_largest or len(self._finals) < _MAX_ORDERS:
             order = self._searched_order()
             try:
@@ -219,7 +219,7 @@ class _Estimator:
             self._advance(trees)
 
     def _searched_order(self) -> _Order:
-        """Return the factors by the current order, found by a search if necessary."""
+        """Return the factors in the current elimination order; search for an order if there is none."""
         if self._order is None:
             sizes, scopes, seed = self._sizes.tolist(), self._factors.scopes, self._limits.seed + len(self._finals)
             if self._is_large:
@@ -231,13 +231,13 @@ class _Estimator:
         return self._order
 
     def _trees(self, factors: RankedFactors, forecasts: Forecasts | None = None) -> LinkedTrees:
-        """Return a sequence of trees over factors."""
+        """Return a sequence of trees built from factors."""
         trees = LinkedTrees(factors, self._most_cells, self._limits.memory_bytes, forecasts)
         trees.build(self._limits.seconds)
         return trees
 
     def _shrink(self) -> bool:
-        """Make cliques smaller, because the trees do not fit; return whether that is possible."""
+        """Reduce the size of cliques after trees did not fit the memory; return whether a smaller size was possible."""
         self._ceiling = self._most_cells
         self._most_cells = max(self._least_cells, int(self._most_cells / _LEAST_GROWTH**2))
         return self._most_cells < self._ceiling
@@ -260,7 +260,7 @@ class _Estimator:
         self._repetitions, self._forecasts, self._order = 0, None, None
 
     def _is_zero(self, order: _Order) -> bool:
-        """Return whether the supports of the factors, which do not underflow, prove a sum of 0."""
+        """Return whether the factors' supports prove a sum of 0; unlike the factors, supports do not underflow."""
         try:
             self._trees(order.ranked(self._factors.supports()))
         except ZeroSumError:
@@ -302,7 +302,7 @@ class _Estimator:
         self._forecasts = None if has_converged else trees.forecast(limits.seconds)
 
     def _complete(self, log_z: float) -> float:
-        """Return the logarithm of a sum, with the scaling of the factors."""
+        """Add the scaling of the factors to the logarithm of a sum."""
         return log_z + self._factors.log_scale
 
     def _distances(self, first: _Pass, second: _Pass) -> NDArray[np.float64]:
@@ -313,8 +313,9 @@ class _Estimator:
     ) -> tuple[NDArray[np.float64], float]:
         """Return the estimated errors of the marginals and of the logarithm of the sum.
 
-        The error with smaller cliques is about their distance from larger ones, and the error with larger ones is
-        seldom much smaller. If passes converge, their change is several times the remaining error.
+        The error with smaller cliques is about equal to the distance from the result with larger cliques, and the error
+        with larger cliques is seldom much smaller. If passes converge, the remaining error is a fraction of their
+        change.
         """
         change = self._distances(current, previous)
         passes = self._distances(current, first)
@@ -337,7 +338,7 @@ class _Estimator:
         return passes * _PASSES_SHARE / (1 + float(passes.mean()) / _LARGE_CHANGE) if len(passes) else passes
 
     def _combined(self, trees: LinkedTrees) -> SumEstimate:
-        """Return the medians of the estimates of all orders, which outliers do not change."""
+        """Return the medians over the estimates of all orders, which outliers do not change."""
         assert self._last is not None
         finals = [*self._finals, self._last]
         converged = [final.marginals for final in finals if final.has_converged]
@@ -349,7 +350,7 @@ class _Estimator:
         )
         times = len(compared) / (len(compared) - 1)
         errors = times * np.mean([self._distances(marginals, median) for marginals in compared], axis=0)
-        # Orders with nearly equal trees differ by less than their errors, so the errors by the passes are lower limits.
+        # Orders with nearly equal trees differ by less than their errors, so the passes' errors are lower limits.
         errors = np.maximum(errors, np.mean([final.errors for final in finals], axis=0))
         log_z_error = times * float(np.mean([abs(marginals.log_z - median.log_z) for marginals in compared]))
         return self._estimate(median, errors, _LOG_RUNGS_TIMES * log_z_error, trees)

@@ -1,4 +1,4 @@
-"""Independent marginals: the estimate of a call that ends before its model is prepared."""
+"""Independent marginals: the estimate of a call whose time ends before its model is prepared."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from elimina.running.combination import NO_PLAN
 METHOD = "independent marginals"
 
 MAX_TABLES, MAX_STATES = 20_000, 10_000_000
-"""Largest number of tables that are read, and of states with a probability: the call is late already."""
+"""Largest numbers of tables that are read and of states in the result, because the time limit has already passed."""
 
 
 def independent_posteriors(model: Model, evidence: Evidence, query: Sequence[str | int] | None) -> Result | None:
-    """Return posteriors as if variables were independent: by the tables of one variable, and the evidence on it.
+    """Estimate posteriors as if variables were independent: from tables over one variable and the evidence on it.
 
-    There are none (None) for more states than ``MAX_STATES``.
+    Return None if the queried variables have more than ``MAX_STATES`` states.
 
     Args:
         model: Any model of probabilities.
@@ -52,7 +52,7 @@ def independent_posteriors(model: Model, evidence: Evidence, query: Sequence[str
             return
         marginal = shares[starts[position] : starts[position + 1]]
         product = marginal * (values / (values.max() or 1.0))
-        # A sum of 0 does not prove that the evidence is impossible: products may leave the range of floats.
+        # A product of 0 is ignored: it may be an underflow, and does not prove that the evidence is impossible.
         if total := product.sum():
             marginal[:] = product / total
 

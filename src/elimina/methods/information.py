@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 _ROUNDING_FACTOR = 2**13
-"""Relative error of a posterior in units of the float type's rounding error; ratios within it count as 1."""
+"""Relative error of a posterior in units of the float type's rounding error; smaller deviations of a ratio from 1 are
+ignored."""
 
 
 def rounding_of(dtype: str | None) -> float:
-    """Return the relative error that the rounding of a propagation leaves in a posterior.
+    """Return the relative rounding error of a posterior.
 
     Args:
         dtype: Number type of the propagation; None for float64.
@@ -31,24 +32,24 @@ def entropy(table: Floats) -> float:
 def divergence(table: Floats, other: Floats, rounding: float) -> float:
     """Return the relative entropy (Kullback and Leibler 1951) of a distribution to another one.
 
-    It is a sum of non-negative terms, and 0 if both distributions are equal up to rounding.
+    It is computed as a sum of non-negative terms, and is 0 if both distributions are equal up to rounding.
 
     Args:
         table: Distribution.
-        other: Distribution that it is compared with, of the same shape.
-        rounding: Relative difference of probabilities that counts as none.
+        other: Distribution of the same shape that it is compared with.
+        rounding: Relative difference at which probabilities count as equal.
 
     Returns:
-        Bits; infinity if ``other`` is 0 where the first one is not.
+        Bits; infinity if ``other`` is 0 where ``table`` is positive.
     """
     with np.errstate(divide="ignore"):
         return _divergence(table, other, np.log(other), rounding)
 
 
 def _divergence(table: Floats, other: Floats, log_other: Floats, rounding: float) -> float:
-    """Return the relative entropy in bits; infinity if ``other`` is 0 where ``table`` is not.
+    """Return the relative entropy in bits; infinity if ``other`` is 0 where ``table`` is positive.
 
-    ``log_other`` has the logarithms of ``other``, also of probabilities below the least float.
+    ``log_other`` has the logarithms of ``other``, including those of probabilities that underflow in ``other``.
     """
     if (table[np.isneginf(log_other)] > 0).any():
         return math.inf
@@ -56,13 +57,13 @@ def _divergence(table: Floats, other: Floats, log_other: Floats, rounding: float
         surplus = table / other - 1
         near = (1 + surplus) * np.log1p(surplus) - surplus
         far = np.where(table > 0, table * (np.log(table) - log_other), 0.0) - table + other
-    # Close to a ratio of 1, the difference of logarithms would cancel; far from 1, the ratio may overflow.
+    # Near a ratio of 1, the difference of logarithms would cancel; far from 1, the ratio may overflow.
     terms = np.where(np.abs(surplus) <= 0.5, other * near, far)
     return max(0.0, float(terms[~(np.abs(surplus) <= rounding)].sum())) / math.log(2)
 
 
 def mutual_information(joint: Floats, rounding: float) -> float:
-    """Return the information that the rows and the columns of a joint distribution have about each other.
+    """Return the mutual information of the rows and columns of a joint distribution, in bits.
 
     Args:
         joint: Matrix of probabilities.
@@ -75,7 +76,7 @@ def mutual_information(joint: Floats, rounding: float) -> float:
 
 
 def total_variation(table: Floats, other: Floats, rounding: float) -> float:
-    """Return the largest difference between the probabilities of an event: half the sum of absolute differences.
+    """Return the total variation distance of two distributions: half the sum of absolute differences.
 
     Args:
         table: Distribution.

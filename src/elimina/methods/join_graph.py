@@ -1,10 +1,10 @@
-"""Join graphs of mini-buckets: clusters of joined tables, between which messages shift costs.
+"""Join graphs of mini-buckets: clusters of joined tables that shift costs to each other by messages.
 
 Join-graph linear programming (Ihler, Flerova, Dechter and Otten 2012, "Join-graph based cost-shifting schemes",
-algorithm JGLP): each pass moves messages up the tree of mini-buckets, adds them up to a bound at the roots, and passes
-shares of the costs down again. The first bound is that of plain mini-buckets, and no pass worsens it.
+algorithm JGLP). Each pass moves messages up the tree of mini-buckets, where the roots add them up to a bound, and
+passes shares of the costs down again. The first bound is that of plain mini-buckets, and no pass worsens it.
 
-The tables are arrays of NumPy, or of a GPU that NumPy's functions work on.
+The tables are arrays of NumPy, or arrays on a GPU that NumPy's functions accept.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from elimina.backends.cuda.device import CudaDevice
 
 Floats = NDArray[np.float64]
-"""Array of NumPy or CuPy; costs in tables are whole numbers of units."""
+"""Array of NumPy or CuPy; costs are whole numbers of units."""
 
 _Runs = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
@@ -39,8 +39,8 @@ class Cluster(NamedTuple):
     """Tables that a mini-bucket joins.
 
     Attributes:
-        scope: The variable, and its message's variables, earliest eliminated first.
-        members: Indices of the tables that it joins.
+        scope: The eliminated variable, then the variables of its message in elimination order.
+        members: Indices of the joined tables.
     """
 
     scope: tuple[int, ...]
@@ -48,14 +48,14 @@ class Cluster(NamedTuple):
 
 
 class JoinGraph:
-    """Clusters of mini-buckets and their tables, in units: whole numbers, and infinity where something is forbidden.
+    """Clusters of mini-buckets; their tables hold costs in whole units, and infinity in forbidden cells.
 
     Args:
         sizes: Number of values of each variable of the model.
-        scopes: Scopes of the tables; every variable of theirs occurs in the order.
+        scopes: Scopes of the tables; the order contains all of their variables.
         order: Variables in elimination order.
-        ibound: The most variables of a message.
-        partition: The mini-buckets of each bucket; None: by scopes.
+        ibound: Largest number of variables of a message.
+        partition: Mini-buckets of each bucket; None: buckets are partitioned by scopes.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class JoinGraph:
 
         Args:
             cluster: A cluster of this graph.
-            tables: Scope and costs of each table of the model, infinite where something is forbidden.
-            arrays: The tables' library: NumPy or CuPy.
+            tables: Scope and costs of each table of the model; costs of forbidden cells are infinite.
+            arrays: Library of the tables: NumPy or CuPy.
         """
         joined: Floats = arrays.zeros([self._sizes[v] for v in cluster.scope])
         for member in cluster.members:
@@ -107,26 +107,26 @@ class JoinGraph:
         gpu: CudaDevice | None = None,
         report: Callable[[float], None] = lambda constant: None,
     ) -> float:
-        """Shift costs until a pass gains too little; every assignment keeps its total, constant included.
+        """Shift costs until a pass gains too little; the total of each assignment, constant included, does not change.
 
         Args:
-            tables: Tables of the clusters, which are changed.
+            tables: Tables of the clusters, changed in place.
             seconds: Time after which no further pass is begun.
             least_gain: Least gain of the constant in a pass; a pass with less is the last one.
-            gpu: The GPU of the tables; None: they are NumPy's.
+            gpu: GPU that holds the tables; None if they are NumPy's.
             report: Called with the constant after each pass.
 
         Returns:
-            The constant that was shifted out of the tables: a lower bound, because no negative costs stay in them.
-            Infinity: nothing is allowed.
+            The constant that was shifted out of the tables: a lower bound, because the remaining costs are not
+            negative. Infinity if all assignments are forbidden.
 
         Raises:
-            Stopped: The work is to end.
+            Stopped: The call was stopped.
         """
         until = time.monotonic() + seconds
-        constant, gained = float(self.collect(tables)), math.inf
+        constant, gained = float(self.pass_up(tables)), math.inf
         report(constant)
-        again: Callable[[], Any] = functools.partial(self.move, tables)
+        next_pass: Callable[[], Any] = functools.partial(self.pass_down_and_up, tables)
         for number in itertools.count():
             if not math.isfinite(constant) or gained < least_gain or (number and time.monotonic() > until):
                 return constant
@@ -134,23 +134,26 @@ class JoinGraph:
                 raise Stopped
             if number == 1 and gpu is not None:
                 # A pass is recorded only after the first one, which compiles the kernels.
-                again = gpu.recorded(again)
-            gained = float(again())
+                next_pass = gpu.recorded(next_pass)
+            gained = float(next_pass())
             constant += gained
             report(constant)
         return constant
 
-    def move(self, tables: Sequence[Floats]) -> Any:
-        """Pass costs down and collect them again; return the gain of the bound, a number or an array without axes."""
-        self._hand_down(tables)
-        return self.collect(tables, matched=True)
+    def pass_down_and_up(self, tables: Sequence[Floats]) -> Any:
+        """Run a downward and an upward pass; return the gain of the bound, a number or an array without axes."""
+        self._pass_down(tables)
+        return self.pass_up(tables, matched=True)
 
-    def collect(self, tables: Sequence[Floats], matched: bool = False) -> Any:
-        """Move every cluster's message to its parent; return the gain of the bound, the sum at the roots."""
+    def pass_up(self, tables: Sequence[Floats], matched: bool = False) -> Any:
+        """Move every cluster's message to its parent; return the gain of the bound: the sum of the roots' messages.
+
+        With ``matched``, the clusters of each variable match their costs first.
+        """
         constant: Any = 0.0
         for bucket in self.buckets:
             if matched and len(bucket) > 1:
-                self._level([tables[number] for number in bucket], [self.clusters[number] for number in bucket])
+                self._match_costs([tables[number] for number in bucket], [self.clusters[number] for number in bucket])
             for number in bucket:
                 message = tables[number].min(axis=0)
                 tables[number] -= _finite(message)
@@ -161,8 +164,8 @@ class JoinGraph:
                     constant = constant + message
         return constant
 
-    def _level(self, tables: Sequence[Floats], clusters: Sequence[Cluster]) -> None:
-        """Equalise the least costs of a variable's clusters for each assignment of the variables that all share."""
+    def _match_costs(self, tables: Sequence[Floats], clusters: Sequence[Cluster]) -> None:
+        """Match the minimal costs of a variable's clusters for each assignment of their common variables."""
         common = set(clusters[0].scope).intersection(*(cluster.scope for cluster in clusters[1:]))
         runs = [_merge([(self._sizes[v], v in common) for v in cluster.scope]) for cluster in clusters]
         least = [_least(table, run) for table, run in zip(tables, runs, strict=True)]
@@ -173,8 +176,8 @@ class JoinGraph:
             moved = share - _finite(least[number]) + (0.0 if number else rest)
             _add(table, run, np.where(np.isinf(total), np.inf, moved))
 
-    def _hand_down(self, tables: Sequence[Floats]) -> None:
-        """Distribute every parent's costs among its children after these have sent all of theirs."""
+    def _pass_down(self, tables: Sequence[Floats]) -> None:
+        """Distribute each parent's costs evenly among its children."""
         waiting = [len(node.children) for node in self._nodes]
         for number in reversed(range(len(self._nodes))):
             node = self._nodes[number]
@@ -187,12 +190,15 @@ class JoinGraph:
             tables[number] += share.reshape(tables[number].shape[1:])
 
     def _runs(self, parent: int, child: Node) -> _Runs:
-        """Return a parent's axes, neighbouring ones merged if a child's message keeps all or drops all of them."""
+        """Return a parent's axes; neighbouring axes that a child's message all keeps or all drops are merged."""
         return _merge([(self._sizes[v], v in child.separator) for v in self.clusters[parent].scope])
 
 
 def _merge(axes: Sequence[tuple[int, bool]]) -> _Runs:
-    """Merge neighbouring axes, all kept or all dropped; return the sizes, a message's sizes, and the dropped axes."""
+    """Merge neighbouring axes that are all kept or all dropped.
+
+    Return the merged sizes, the sizes of a message, and the dropped axes.
+    """
     merged: list[tuple[int, bool]] = []
     for kept, run in itertools.groupby(axes, key=lambda axis: axis[1]):
         merged.append((math.prod(size for size, _ in run), kept))
@@ -213,18 +219,18 @@ def _add(table: Floats, runs: _Runs, message: Floats) -> None:
 
 
 def _finite(message: Floats) -> Floats:
-    """Replace infinity by 0 in a message that will be subtracted, so that forbidden cells stay forbidden."""
+    """Replace infinity by 0 in a message that will be subtracted: forbidden cells then stay infinite."""
     return np.where(np.isinf(message), 0.0, message)
 
 
 _MAX_TOTAL = 2.0**48
-"""Largest total in units: sums of them are exact in floats."""
+"""Largest total in units: sums up to it are exact in floating point."""
 
 _MIN_CLUSTER_CELLS, _CLUSTER_GROWTH = 1 << 21, 8
 """Largest number of cells of the first graph on a GPU, and the factor by which the next one may be larger."""
 
 MIN_PASS_GAIN = 1e-8
-"""Least gain of a pass on a GPU, relative to the tables' spread: a smaller gain ends the passes."""
+"""Least gain of a pass on a GPU, relative to the sum of the tables' largest costs: a smaller gain ends the passes."""
 
 BEAM_SHARE, BEAM_STEP_SECONDS = 0.4, 1e-3
 """Share of a graph's time for beam search, and seconds that a beam search takes for each variable."""
@@ -234,9 +240,9 @@ class ClusterUnits(NamedTuple):
     """Tables of a problem whose costs are rounded down to whole numbers of units.
 
     Attributes:
-        tables: Scope and costs of each table, infinite where something is forbidden.
+        tables: Scope and costs of each table; costs of forbidden cells are infinite.
         offset: Constant cost, which is not part of the tables.
-        unit: Number of units in a cost of 1.
+        unit: Number of units that make up a cost of 1.
         spread: Sum of the tables' largest costs, in units.
     """
 
@@ -250,7 +256,7 @@ def in_units(problem: Problem, distances: CostDistances) -> ClusterUnits:
     """Return a problem's tables with costs in units.
 
     Raises:
-        UnsupportedError: The costs add up to too much.
+        UnsupportedError: The sum of the costs exceeds the exact range of floats.
     """
     costs = [
         np.where(table < FORBIDDEN_COST, table, math.inf).astype(np.float64)
@@ -268,7 +274,7 @@ def in_units(problem: Problem, distances: CostDistances) -> ClusterUnits:
 
 
 def rungs(problem: Problem, order: Sequence[int], max_cells: int) -> Iterator[int]:
-    """Yield the i-bounds of larger and larger graphs, up to ``max_cells``; none if i-bound 1 already exceeds it."""
+    """Yield the i-bounds of graphs of growing size, up to ``max_cells``; none if i-bound 1 already exceeds it."""
     sizes, scopes = problem.model.sizes, [group.scope for group in problem.groups]
     last, limit = 0, _MIN_CLUSTER_CELLS
     for ibound in range(1, max(2, len(order))):

@@ -1,7 +1,7 @@
 """Join-graph propagation: loopy belief propagation, and better approximations with larger clusters.
 
 The clusters are mini-buckets (Mateescu, Kask, Gogate and Dechter 2010, "Join-graph propagation algorithms", section 3).
-With messages of one variable, it is belief propagation; if no bucket is partitioned, it is exact.
+With messages over one variable, it is belief propagation; if no bucket is partitioned, it is exact.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ CELL_BYTES = 16
 """Bytes for each cell of a cluster: its table, its messages and the joined table."""
 
 CELL_GROWTH = 3.0
-"""Least factor by which a graph has to be larger than the previous one to be worth its time."""
+"""Least growth of a graph, relative to the previous one, that justifies its time."""
 
 MIN_UPDATES = 2
-"""Updates of each cluster of the first graph that are made even beyond the time limit."""
+"""Number of updates of each cluster of the first graph that run even beyond the time limit."""
 
 FREE_UPDATES, MAX_UPDATES = 50, 300
-"""Updates of each cluster before messages are damped, and in all: later updates seldom converge."""
+"""Number of updates of each cluster before messages are damped, and in all: later updates seldom converge."""
 
 RUNG_TIME_SHARE = 0.3
-"""Share of the remaining time for one graph: if it does not converge, most of the time remains for larger ones."""
+"""Share of the remaining time for one graph: if it does not converge, most of the time is left for larger ones."""
 
 DAMPING = 0.5
-"""Share of the old message in a damped one."""
+"""Weight of the old message in a damped message."""
 
 DIFFERENCE_FACTOR = 2.0
 """Estimated error of a graph's marginals as a multiple of their distance from those of the smaller graph, whose error
@@ -71,7 +71,7 @@ class Rung(NamedTuple):
 
 
 def rungs(scopes: Scopes, sizes: NDArray[np.int64], order: Sequence[int], most_cells: float) -> Iterator[Rung]:
-    """Yield larger and larger mini-buckets up to a number of cells; the smallest ones are always yielded.
+    """Yield mini-buckets of growing size up to a number of cells; the smallest ones are always yielded.
 
     Args:
         scopes: Scopes of groups of factors.
@@ -104,7 +104,7 @@ def rungs(scopes: Scopes, sizes: NDArray[np.int64], order: Sequence[int], most_c
 
 
 def _scopes_of(tree: PlannedTree) -> Scopes:
-    """Return the scopes of the clusters: each bucket's variable, and those of its message."""
+    """Return the scopes of the clusters: a bucket's variable and the variables of its message."""
     starts, members = tree.separators
     return Scopes(starts + np.arange(len(starts)), np.insert(members, starts[:-1], tree.variables).astype(np.int64))
 
@@ -117,7 +117,7 @@ def _cells(tree: PlannedTree, sizes: NDArray[np.int64]) -> float:
 def graph_of(factors: FactorList, rung: Rung, sizes: NDArray[np.int64]) -> JoinGraph:
     """Return the join graph of mini-buckets, with the factors in its clusters.
 
-    There is an edge from each mini-bucket to the reader of its message, and to the next mini-bucket of its variable.
+    Edges lead from each mini-bucket to the receiver of its message, and to the next mini-bucket of the same variable.
     """
     tree = rung.tree
     scopes, parents, variables = _scopes_of(tree), tree.parents, tree.variables
@@ -142,7 +142,7 @@ def graph_of(factors: FactorList, rung: Rung, sizes: NDArray[np.int64]) -> JoinG
 
 
 def clusters_of(factors: FactorList, tree: PlannedTree) -> NDArray[np.int64]:
-    """Return the cluster that each factor is part of."""
+    """Return the index of each factor's cluster."""
     clusters = np.zeros(len(factors.scopes.starts) - 1, dtype=np.int64)
     holders, held = tree.factors
     clusters[held] = np.repeat(np.arange(len(tree.variables)), np.diff(holders))
@@ -150,17 +150,17 @@ def clusters_of(factors: FactorList, tree: PlannedTree) -> NDArray[np.int64]:
 
 
 def positions_in_order(problem: Problem, options: CheckedOptions) -> Sequence[int]:
-    """Return a quick order of elimination, as positions among the free variables."""
+    """Return an elimination order that is found quickly, as positions among the free variables."""
     positions: list[int] = np.searchsorted(problem.free, rough_order(problem, options).order).tolist()
     return positions
 
 
 def propagate(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield the estimates of larger and larger join graphs.
+    """Yield the estimates of join graphs of growing size.
 
     Args:
         problem: Problem of a sum of products.
-        options: Options of the order of elimination.
+        options: Options of the elimination order.
         limits: Limits of time and memory.
     """
     sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
@@ -199,7 +199,7 @@ def propagate(problem: Problem, options: CheckedOptions, limits: Limits) -> Iter
                 continue
             log_z, shares = graph.log_sum() + factors.log_scale, graph.marginals(np.arange(len(sizes), dtype=np.int32))
             if log_z == -math.inf:
-                # Messages have underflowed, which does not prove a sum of 0.
+                # A sum of 0 is not proved: messages may have underflowed.
                 break
             errors = np.full(len(sizes), UNKNOWN_ERROR)
             if before is not None:

@@ -1,8 +1,8 @@
-"""Proposals by the messages of a join graph (Gogate and Dechter 2011, "SampleSearch", section 2.3: IJGP-sampling).
+"""Proposals from the messages of a join graph (Gogate and Dechter 2011, "SampleSearch", section 2.3: IJGP-sampling).
 
-A variable is drawn in proportion to the product of the factors and messages in its mini-buckets, and the sample's
-weight is divided by the messages again, so any messages give a valid proposal. Unlike messages of mini-buckets, those
-of a join graph depend on the factors on both sides of an edge.
+A variable is drawn in proportion to the product of the factors and messages in its mini-buckets. The sample's weight is
+divided by these messages again, so any messages give a valid proposal. Unlike messages of mini-buckets, those of a join
+graph depend on the factors on both sides of an edge.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ _PROPAGATION_SHARE = 0.5
 
 
 def join_graph_proposal(problem: Problem, order: Sequence[int], memory: int, seconds: float) -> Proposal | None:
-    """Propagate on the largest join graph within limits, and return the proposal of its messages, if there is one.
+    """Return the proposal from the messages of the largest join graph within the limits; None if there is none.
 
-    There is none (None) if the sum is 0, if no graph fits the memory or the time, or if messages find no assignment of
-    positive probability.
+    There is none if the sum is 0, if no graph fits the memory or the time, or if no assignment of positive probability
+    is drawn.
 
     Args:
         problem: Problem of the task ``pr``.
-        order: The free variables in elimination order.
-        memory: Bytes that the graph's tables may take.
+        order: Free variables in elimination order.
+        memory: Memory limit of the graph's tables, in bytes.
         seconds: Time limit in seconds.
     """
     started = time.monotonic()

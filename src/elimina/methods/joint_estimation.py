@@ -1,4 +1,4 @@
-"""Estimates of joint distributions, as the marginal of one variable that stands for all joint states.
+"""Estimates of joint distributions, as the marginal of a single variable whose states are the joint states.
 
 Each table over one of the queried variables becomes a table over the joint variable (Koller and Friedman 2009,
 "Probabilistic Graphical Models", section 11.3.5).
@@ -32,15 +32,15 @@ _TABLES_SHARE = 0.25
 def estimated_joint(
     model: Model, evidence: Mapping[int, int], variables: Sequence[int], options: CheckedOptions, seconds: float
 ) -> tuple[NDArray[np.float64], Result]:
-    """Return the joint posterior of variables (an observed one has an axis of length 1), and the whole answer.
+    """Return the joint posterior of variables, and the result of the whole estimation.
 
-    The posterior is 0 if the evidence is impossible.
+    An observed variable has an axis of length 1. The posterior is 0 if the evidence is impossible.
 
     Args:
         model: A probability model.
         evidence: Variable index -> value index.
         variables: The variables, in the sequence of the axes.
-        options: Planning options, with the memory that may be used.
+        options: Planning options, including the memory limit.
         seconds: Time limit of the estimates, in seconds.
 
     Raises:
@@ -62,10 +62,10 @@ def _joined(problem: Problem, memory_bytes: float) -> Model:
 
     Args:
         problem: Problem of a joint distribution.
-        memory_bytes: Bytes that the tables of the model may take.
+        memory_bytes: Memory limit of the tables of the model, in bytes.
 
     Raises:
-        MemoryLimitError: The tables take more.
+        MemoryLimitError: The tables exceed the limit.
     """
     sizes, kept = problem.model.sizes, problem.kept
     states = math.prod(sizes[v] for v in kept)

@@ -1,6 +1,6 @@
-"""Structure for posterior marginals: one junction tree, or an elimination for each group of queries.
+"""Structure for posterior marginals: one junction tree, or one elimination for each group of queries.
 
-The structure with the least estimated time is chosen. Evidence is taken out of the tables before anything is planned.
+The structure with the least estimated time is chosen. Observed variables are removed from the tables before planning.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from elimina.result import JUNCTION_TREE
 from elimina.system import cached_property
 
 _SEARCH_TIME_SHARE, _MAX_SEARCH_SECONDS = 0.25, 0.1
-"""Largest time for comparing structures: as a share of the single tree's estimated time, and in seconds. Usual networks
-of a thousand variables take 20 ms."""
+"""Largest time for comparing structures: as a share of the single tree's estimated time, and in seconds. Typical
+networks of a thousand variables take 20 ms."""
 
 
 class Structure(NamedTuple):
@@ -47,12 +47,12 @@ class Structure(NamedTuple):
 
     Attributes:
         problem: Problem of the task ``mar``.
-        wanted: The queried variables of the model and, in the same sequence, the variables of the problem's model whose
+        wanted: The queried variables of the model and, in the same sequence, the variables of ``problem`` whose
             marginals are their posteriors.
-        trees: Number of eliminations that the problem is made of; 1: a junction tree.
-        left_out: Factors that P(evidence) depends on, but not the problem.
-        log_states: Natural logarithm of the number of joint states of the variables that have no distribution and are
-            in no factor of the problem, and not observed. The model's sum includes all of these states.
+        trees: Number of eliminations in ``problem``; 1: a junction tree.
+        left_out: Factors that are not in ``problem``, although P(evidence) depends on them.
+        log_states: Natural logarithm of the number of joint states of the unobserved variables that have no
+            distribution and are in no factor of ``problem``. The sum over the model includes all of these states.
     """
 
     problem: Problem
@@ -80,16 +80,16 @@ class _QueryGroup(NamedTuple):
 def choose_structure(
     model: Model, evidence: Mapping[int, int], query: Sequence[int] | None, options: CheckedOptions
 ) -> Structure:
-    """Choose by estimated time between one junction tree and eliminations for groups of variables.
+    """Choose the structure with the least estimated time: one junction tree, or eliminations for groups of variables.
 
-    If a variable's relevant factors are a subset of another one's, both share an elimination. Groups that have many
-    factors in common are then merged, as long as the estimated time falls.
+    If the relevant factors of one variable are a subset of another's, both share an elimination. Groups with many
+    common factors are then merged, as long as the estimated time falls.
 
     Args:
         model: A probability model.
         evidence: Variable index -> value index.
         query: The variables whose marginals are asked for; None: all.
-        options: Planning options. A given order names all variables, so none are left out then.
+        options: Planning options. A given order contains all variables, so all factors are used.
 
     Raises:
         InputError: The task does not fit the model.
@@ -136,14 +136,14 @@ def _log_states(model: Model, evidence: Mapping[int, int], factors: int, variabl
 
 
 def _is_network(model: Model) -> bool:
-    """Return whether the factors are distributions of different children, so that some may be left out."""
+    """Return whether the factors are distributions of different children, so that irrelevant ones may be left out."""
     if model.sense != "probability" or model.children is None or model.unnormalised:
         return False
     return len(set(model.children)) == len(model.children)
 
 
 def _relevance(model: Model, evidence: Mapping[int, int]) -> Relevance | None:
-    """Return the relevance of factors; None if they are not a network's distributions, so none may be left out."""
+    """Return the relevance of factors; None if they are not a network's distributions, so that all are needed."""
     if not _is_network(model):
         return None
     assert model.children is not None
@@ -152,7 +152,7 @@ def _relevance(model: Model, evidence: Mapping[int, int]) -> Relevance | None:
 
 
 class _StructureSearch:
-    """Search for the division of queries into junction trees that takes the least estimated time.
+    """Search for the partition of queries into junction trees that takes the least estimated time.
 
     Times are estimated by quick orders. The search takes at most a share of the time of a single tree for all queries.
     """
@@ -177,17 +177,17 @@ class _StructureSearch:
         """Return the structure with the least estimated time.
 
         Args:
-            relevance: Factors that each variable's posterior depends on.
+            relevance: Relevant factors of each variable's posterior.
             everything: Factors of a single tree.
             variables: The variables asked for.
-            rough: A quick order of the single tree, if it is known.
+            rough: A quick order of the single tree, if there is one.
         """
         running = self._running(everything) if rough is None else self._both_passes(rough.total_cells)
         planning = PLANNED_FACTOR_SECONDS * everything.bit_count()
         tree = _QueryGroup(everything, variables, running + planning)
         if running < planning:
             return [tree]
-        # Time is counted by the number of factors, not by the clock, so that the choice is the same on every run.
+        # Time is estimated from the number of factors, without a clock, so that every run makes the same choice.
         self._allowed = min(_SEARCH_TIME_SHARE * tree.seconds, _MAX_SEARCH_SECONDS)
         groups: dict[int, list[int]] = {}
         for v in variables:
@@ -198,8 +198,8 @@ class _StructureSearch:
                 return [tree]
         marks = {factors: relevance.mark(own_variables[0], factors) for factors, own_variables in groups.items()}
         maximal = _maximal(marks)
-        # Each set is compared with all others, and estimated with the nearest one: on average, a quarter of all factors
-        # per estimate.
+        # Each set is compared with all others, and the merger with the nearest one is estimated: on average, with a
+        # quarter of all factors.
         self._allowed -= COMPARED_SET_SECONDS * len(maximal) ** 2
         expected = ESTIMATED_FACTOR_SECONDS * len(maximal) * everything.bit_count() / 4
         if len(maximal) < 2 or self._allowed < expected:
@@ -208,9 +208,9 @@ class _StructureSearch:
         return merged if self._allowed >= 0 and sum(group.seconds for group in merged) < tree.seconds else [tree]
 
     def _merged(self, groups: Sequence[tuple[int, tuple[int, ...]]]) -> list[_QueryGroup]:
-        """Merge each group with the one that needs the fewest additional factors, if the estimate is lower.
+        """Merge each group with the one that needs the fewest additional factors, if this lowers the estimated time.
 
-        Consecutive groups with the same nearest group are estimated together, twice as many after each merge.
+        Consecutive groups with the same nearest group are estimated together; their number doubles after each merger.
         """
         merged = [_QueryGroup(*groups[0], self._seconds(groups[0][0]))]
         done = together = 1
@@ -221,7 +221,8 @@ class _StructureSearch:
             target = merged[nearest]
             union = functools.reduce(operator.or_, [factors for factors, _ in similar], target.factors)
             more = self._seconds(union) - target.seconds
-            # Usually, planning the groups separately would already take longer, so their runs need not be estimated.
+            # Often, planning the groups separately would take longer than the additional cost, so their runs are not
+            # estimated.
             is_cheap = more < PLANNED_FACTOR_SECONDS * sum(factors.bit_count() for factors, _ in similar)
             if not is_cheap and len(similar) > 1:
                 together = len(similar) // 2
@@ -237,7 +238,7 @@ class _StructureSearch:
 
     @cached_property
     def _network(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.uint32]]:
-        """The model in the core's form, without observed variables."""
+        """The model's variables and scopes in the form that the core takes, without observed variables."""
         left_out = self._evidence.keys() | {v for v, size in enumerate(self._sizes) if size == 1}
         scopes = Scopes.of([[v for v in factor.scope if v not in left_out] for factor in self._model.factors])
         return np.array(self._sizes, dtype=np.float64), scopes.starts, scopes.members.astype(np.uint32)
@@ -252,7 +253,7 @@ class _StructureSearch:
 
 
 def _nearest(factors: int, groups: Sequence[_QueryGroup]) -> int:
-    """Return the position of the group in which the fewest of these factors are missing."""
+    """Return the position of the group that lacks the fewest of these factors."""
     missing = [(factors & ~group.factors).bit_count() for group in groups]
     return missing.index(min(missing))
 
@@ -261,8 +262,7 @@ def _maximal(marks: Mapping[int, int]) -> list[int]:
     """Return the maximal sets, the largest first.
 
     Args:
-        marks: Set of factors -> its mark: a factor of the set such that all sets with this factor contain the whole
-            set; -1: there is no factor.
+        marks: Set of factors -> its mark, a factor that is only in supersets of the set; -1 if there is no such factor.
     """
     once = twice = 0
     for factors in marks:
@@ -275,7 +275,7 @@ def _maximal(marks: Mapping[int, int]) -> list[int]:
 def _grouped_queries(
     groups: Mapping[int, Sequence[int]], marks: Mapping[int, int], maximal: Sequence[int]
 ) -> list[tuple[int, tuple[int, ...]]]:
-    """Return the maximal sets of factors; each set in ``groups`` gives its variables to its smallest superset."""
+    """Return the maximal sets of factors, each with the variables of the sets of ``groups`` that it contains."""
     holders = {-1: maximal[-1]}
     for factors in maximal:
         holders.update(dict.fromkeys(bits(factors), factors))
@@ -286,7 +286,7 @@ def _grouped_queries(
 
 
 def _forest(model: Model, evidence: Mapping[int, int], groups: Sequence[_QueryGroup]) -> tuple[Problem, dict[int, int]]:
-    """Return one problem of all groups, with separate variables, and the variable in it of each queried variable."""
+    """Combine all groups in one problem with separate variables; also return its variable for each queried one."""
     variables: list[Variable] = []
     factors: list[Table] = []
     wanted: dict[int, int] = {}
@@ -314,7 +314,7 @@ class MarginalQuery(NamedTuple):
         asked: The variables whose marginals go into the result.
         complete: True if the evidence's probability is asked for too.
         structure: Structure whose elimination gives the posteriors.
-        merged: Variables that have more states in the caller's model than in this one.
+        merged: Variables with fewer states in this model than in the caller's, because equivalent states are merged.
     """
 
     model: Model

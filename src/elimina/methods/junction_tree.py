@@ -1,4 +1,4 @@
-"""The public class ``JunctionTree``, with exact samples and the most probable assignment."""
+"""The public class ``JunctionTree``, which adds exact samples and the most probable assignment to its base classes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _MergedTree(NamedTuple):
         evidence: The evidence.
         tree: The tree.
         observed: Indices of the observed states.
-        merged: Variables that have fewer states.
+        merged: Variables with merged states.
     """
 
     evidence: Observations
@@ -51,15 +51,15 @@ class JunctionTree(ExplanationQueries, CaseQueries):
     """A compiled model that answers one set of evidence after another.
 
     Messages are passed up and down the bucket tree of one elimination order. After a change of evidence, only the
-    messages that change are computed again. A query of a few variables computes only the messages that it needs. On a
-    GPU, the first query of a set of variables computes all messages, because a partial run takes longer to prepare than
-    a full one.
+    messages that depend on it are computed again. A query of a few variables computes only the messages that it needs.
+    On a GPU, the first query of a set of variables computes all messages, because preparing a partial run takes longer
+    than a full run.
 
-    If the messages do not fit into memory, a warning says so, and ``is_exact`` is False: posteriors, joint
+    If the messages do not fit into memory, a warning is issued and ``is_exact`` is False: posteriors, joint
     distributions, entropies and the evidence's probability are estimated for about a second, once for each set of
     evidence, and ``error`` states the error. They are exact where the evidence makes the model narrow enough.
 
-    Threads may share a junction tree: it does the work of one call after another.
+    Threads may share a junction tree, which runs one call at a time.
 
     Args:
         model: A probability model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.
@@ -67,19 +67,19 @@ class JunctionTree(ExplanationQueries, CaseQueries):
         device: Device, as in ``elimina.solve``.
         memory: Memory limit, as in ``elimina.solve``.
         options: Settings for experts: the order and its search, ``threads``, ``dtype`` (``float64`` by default, or
-            ``float32``), and ``exact``, which refuses estimates. A junction tree takes no other options.
+            ``float32``), and ``exact`` to refuse estimates. A junction tree accepts no other options.
 
     Attributes:
         error: Estimated error of the latest posteriors or joint distribution: the mean Hellinger distance from the
             exact ones. 0 if they are exact, NaN if it is unknown.
-        lock: Lock that each call holds. Hold it to change the evidence and ask about it without another thread's calls
-            in between.
+        lock: Lock that is held during each call. Hold it to change the evidence and query it without calls of other
+            threads in between.
 
     Raises:
         TypeError: An argument has the wrong type.
-        InputError: The model has costs, or an option makes no sense.
-        MemoryLimitError: The messages need more memory, and the options ask for exact answers or a GPU; nothing was
-            allocated.
+        InputError: The model has costs, or an option is invalid.
+        MemoryLimitError: The messages do not fit into memory, and the options ask for exact answers or a GPU; nothing
+            was allocated.
         DeviceError: The device is missing or cannot be used.
 
     Examples:
@@ -93,7 +93,7 @@ class JunctionTree(ExplanationQueries, CaseQueries):
     _merged: _MergedTree | None = None
 
     _optimum: tuple[tuple[object, ...], PlannedProblem] | None = None
-    """Free variables and scopes of an optimum, and its plan."""
+    """The free variables and scopes of the latest optimum, and its plan."""
 
     @overload
     def sample(
@@ -120,18 +120,18 @@ class JunctionTree(ExplanationQueries, CaseQueries):
 
         Args:
             count: Number of samples.
-            seed: Random seed; the same one gives the same samples. None: other samples in each call.
+            seed: Random seed; equal seeds give equal samples. None: a new seed for each call.
             names: The variables asked for; None: all.
             indices: Return indices of states instead of states.
 
         Returns:
             Variable name -> its states, an array of ``count`` int64, bool, or objects. With ``indices``, an int32 array
-            of shape ``(count, variables)``. ``batch`` takes both forms.
+            of shape ``(count, variables)``. ``batch`` accepts both forms.
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
             TypeError: ``count`` is not an integer, or ``seed`` neither an integer nor None.
-            InputError: There is no such variable, or ``count`` or ``seed`` is negative.
+            InputError: A variable is unknown, or ``count`` or ``seed`` is negative.
             MemoryLimitError: Not all messages fit into the memory limit, or the samples do not fit into the host's
                 memory.
         """
@@ -159,7 +159,7 @@ class JunctionTree(ExplanationQueries, CaseQueries):
         return {variables[v].name: state_array(variables[v], codes) for v, codes in drawn.items()}
 
     def _drawn_from_merged(self, count: int, seed: int | None, asked: Sequence[int]) -> dict[int, NDArray[Any]]:
-        """Draw from a tree with merged states, which is kept until the evidence changes."""
+        """Draw from a tree with merged states, which is reused until the evidence changes."""
         self._check_possible()
         if self._merged is None or self._merged.evidence is not self._observations:
             model, hard, _ = with_leaves(self.model, self._observations)
@@ -216,11 +216,11 @@ class JunctionTree(ExplanationQueries, CaseQueries):
         return dict(result.assignment), float(result.value)
 
     def _planned_optimum(self, problem: Problem) -> PlannedProblem:
-        """Return the plan of an optimum, kept for other evidence about the same variables."""
+        """Return the plan of an optimum; it is stored for other evidence on the same variables."""
         form = problem.free, problem.tables.form
         if self._optimum is None or self._optimum[0] != form:
             planned = plan_problem(problem, self._options)
-            # Layouts of sparse tables depend on the tuples, so a plan for them is not kept.
+            # Layouts of sparse tables depend on their tuples, so such a plan cannot be reused.
             if planned.plan.sparse is not None:
                 return planned
             self._optimum = form, planned

@@ -1,7 +1,7 @@
 """The k best assignments by branch and bound with soft local consistency, for models too wide for exact messages.
 
-The search is that of ``soft_consistency``, but the upper bound is the k-th best assignment so far. No variable is
-eliminated before the search, because an elimination keeps only one of several values.
+The search is that of ``soft_consistency``, but the upper bound is the cost of the k-th best assignment so far. No
+variable is eliminated before the search, because elimination keeps only the best value of a variable.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from elimina.problem.preparation import Problem
 from elimina.running.memory_shares import threads_within
 
 _SOLUTION_BYTES, _VALUE_BYTES = 200, 12
-"""Bytes of a stored solution without its values, and of each value, over all containers that hold it."""
+"""Bytes of a stored solution without its values, and bytes of each value, summed over all containers."""
 
 _RANKING_SECONDS = 0.05
 """Seconds to evaluate assignments after the end of a call."""
@@ -27,12 +27,12 @@ _SOLUTIONS_MEMORY_SHARE = 0.25
 
 
 def largest_k(problem: Problem, memory: int) -> int:
-    """Return the largest number of assignments that a search may keep in their share of the memory."""
+    """Return the largest number of assignments that fit the memory for solutions."""
     return int(_SOLUTIONS_MEMORY_SHARE * memory) // (_SOLUTION_BYTES + _VALUE_BYTES * len(problem.free))
 
 
 Ranked = tuple[list[tuple[int | float, list[int]]], bool]
-"""Values and assignments, the best first; and True if these are all that were asked for."""
+"""Assignments with their values, the best first, and a flag that is True if the list is complete."""
 
 
 class KBestSearch:
@@ -43,12 +43,12 @@ class KBestSearch:
         order: The problem's free variables in elimination order.
         k: Number of assignments.
         threads: Largest number of CPU threads.
-        memory: Bytes that the search may take.
-        total: Value of a known assignment; worse assignments are left out. None: no assignment is left out.
+        memory: Memory limit in bytes.
+        total: Value of a known assignment; worse assignments are excluded. None: no assignment is excluded.
         shift_seconds: Seconds after which no further pass of cost shifting is begun; 0: costs are not shifted.
 
     Attributes:
-        is_possible: False if ``k``, the tables or the costs are too large, or the tables forbid everything.
+        is_possible: False if ``k``, the tables or the costs are too large, or no assignment is allowed.
         is_complete: True if no better assignments are left.
         nodes: Nodes searched.
         seconds: Seconds searched.
@@ -91,15 +91,15 @@ class KBestSearch:
 
     @property
     def bound(self) -> int | float:
-        """Bound on the values of all assignments that are not among the ranked ones, in the model's units."""
+        """Bound on the values of all assignments that are not among the ranked ones, in the units of the model."""
         return self._units.total(self._core.bound)
 
     def add_assignment(self, chosen: Sequence[int]) -> None:
-        """Add a known assignment (a value for each variable), which may be among the best."""
+        """Add a known assignment (a value for each variable) as a candidate."""
         self._core.add_solution([chosen[v] for v in self._problem.free])
 
     def run(self, seconds: float) -> None:
-        """Search for some time, to the end, or until the call ends."""
+        """Search until the time limit, the end of the search, or the end of the call."""
         begun = time.monotonic()
         outcome = self._core.run(seconds, float("inf"), self._memory, lambda *_: not stopped())
         self.seconds += time.monotonic() - begun
@@ -107,12 +107,12 @@ class KBestSearch:
 
     @property
     def solutions(self) -> int:
-        """Number of assignments found so far, counting only the variables that are in tables."""
+        """Number of assignments so far, counting only the variables that are in tables."""
         return self._core.solution_count
 
     @property
     def count(self) -> int:
-        """Number of assignments found so far, with all values of variables that are in no table."""
+        """Number of assignments so far, counting all values of variables that are in no table."""
         return self.solutions * math.prod(self._problem.model.sizes[v] for v in _idle(self._problem))
 
     def ranked(self, is_over: Callable[[], bool] = lambda: False) -> Ranked:
@@ -123,7 +123,7 @@ class KBestSearch:
 def ranked_solutions(
     problem: Problem, k: int, solutions: Iterable[Sequence[int]], is_over: Callable[[], bool] = lambda: False
 ) -> Ranked:
-    """Return the best assignments, and whether these are all of them: a late call evaluates only some.
+    """Return the best assignments with their values, and whether all were evaluated; a late call evaluates only some.
 
     Args:
         problem: Problem of the task ``mpe``, with all values of all variables.
@@ -147,7 +147,7 @@ def ranked_solutions(
 
 
 def _completed(problem: Problem, solutions: Iterable[Sequence[int]]) -> Iterator[list[int]]:
-    """Yield solutions with all values of the variables in no table, which are equally good."""
+    """Yield solutions extended by all values of the variables in no table, which are equally good."""
     sizes, idle = problem.model.sizes, _idle(problem)
     for values in solutions:
         for others in itertools.product(*(range(sizes[v]) for v in idle)):

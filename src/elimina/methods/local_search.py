@@ -27,16 +27,16 @@ from elimina.running.memory_shares import can_copy, cells_of, threads_within
 
 MAX_COMPLETION_CELLS, MAX_COMPLETION_PASSES = 3e7, 1000
 """Largest number of cells that local search visits to complete or repair a hint (about 0.1 s), and largest mean number
-of visits of each cell, so that small models take milliseconds."""
+of visits of each cell, which limits the time for small models to milliseconds."""
 
 
 class AssignmentSearch:
-    """A local search that resumes after each time budget.
+    """A local search that can be resumed.
 
     Args:
         problem: Problem of the task ``mpe``, with free variables.
         core: The core's search over the free variables.
-        least: Lower bound on the cost of an assignment, negated where totals are maximised.
+        least: Lower bound on the cost of an assignment, in negated units if the total is maximised.
     """
 
     def __init__(self, problem: Problem, core: LocalSearch, least: float) -> None:
