@@ -50,7 +50,8 @@ class Structure(NamedTuple):
         wanted: The queried variables of the model and, in the same sequence, the variables of ``problem`` whose
             marginals are their posteriors.
         trees: Number of eliminations in ``problem``; 1: a junction tree.
-        left_out: Factors that are not in ``problem``, although P(evidence) depends on them.
+        left_out: Factors that P(evidence) depends on and that the sum of ``problem`` lacks; with several eliminations,
+            all factors that P(evidence) depends on.
         log_states: Natural logarithm of the number of joint states of the unobserved variables that have no
             distribution and are in no factor of ``problem``. The sum over the model includes all of these states.
     """

@@ -49,9 +49,9 @@ class AssignmentSearch:
 
         Args:
             problem: Problem of the task ``mpe``.
-            memory: Bytes that the search may take.
+            memory: Memory limit of the search, in bytes.
             seed: Random seed.
-            threads: Largest number of parallel searches, of which the best assignment is kept.
+            threads: Largest number of parallel searches; the best assignment of all is returned.
         """
         if not problem.free or not can_copy(cells_of(problem), len(problem.groups), memory):
             return None
@@ -78,22 +78,22 @@ class AssignmentSearch:
         self._core.start([chosen[v] for v in self.problem.free])
 
     def run(self, seconds: float, cells: float = math.inf) -> bool:
-        """Search, and return whether a better assignment was found.
+        """Search, and return whether the best assignment has improved.
 
         Args:
-            seconds: Time limit.
-            cells: Approximate number of table cells that each thread visits.
+            seconds: Time limit in seconds.
+            cells: Approximate limit on the number of table cells that each thread visits.
         """
         return self._core.run(seconds, cells)
 
     @property
     def score(self) -> int | float:
-        """The total of the best assignment found."""
+        """The total of the best assignment."""
         return self.problem.model.score(self.best)
 
     @property
     def best(self) -> list[int]:
-        """The value of each variable of the model in the best assignment found."""
+        """The value of each variable of the model in the best assignment."""
         chosen = [0] * len(self.problem.model.variables)
         for v, value in (*self.problem.fixed.items(), *zip(self.problem.free, self._core.best, strict=True)):
             chosen[v] = value
@@ -101,13 +101,13 @@ class AssignmentSearch:
 
 
 def first_assignment(problem: Problem, hint: Mapping[int, int], options: CheckedOptions, memory: int) -> Result | None:
-    """Complete a hint to an assignment, and return it; None if that is forbidden or beyond an upper bound.
+    """Complete a hint to an assignment; return None if the result is forbidden or exceeds an upper bound.
 
     Args:
-        problem: Problem of the task ``mpe``; its evidence comes before the hint.
+        problem: Problem of the task ``mpe``; its evidence takes precedence over the hint.
         hint: Variable -> index of its state.
-        options: Options with ``upper_bound`` (a worse assignment is dropped) and ``seed``.
-        memory: Bytes that the completion may take.
+        options: Options with ``seed``, and ``upper_bound``: worse assignments are dropped.
+        memory: Memory limit of the completion, in bytes.
     """
     model = problem.model
     values = {**hint, **problem.fixed}

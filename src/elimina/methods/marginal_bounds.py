@@ -1,4 +1,4 @@
-"""Bounds on the posterior of one variable, from bounds on the sum given each of its states."""
+"""Bounds on the posterior of one variable, from bounds on the sum for each of its states."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem, restrict
 
 _ROUNDING = 1e-12
-"""Generous bound on the rounding error of a share."""
+"""Upper bound on the rounding error of a share."""
 
 
 def improve_marginal_bounds(
     problem: Problem, variable: int, options: CheckedOptions, memory_bytes: int, deadline: float
 ) -> Iterator[NDArray[np.float64]]:
-    """Yield closer and closer bounds on a posterior: for each state, a row with the lower and the upper bound.
+    """Yield successively closer bounds on a posterior; each row has the lower and the upper bound of a state.
 
     Args:
         problem: Problem of the task ``mar``.
         variable: The free variable whose posterior is bounded.
-        options: Options with the threads and the seed of orders.
-        memory_bytes: Bytes that tables and parameters may take.
+        options: Options with the number of threads and the seed of the orders.
+        memory_bytes: Memory limit of tables and parameters, in bytes.
         deadline: Deadline by ``time.monotonic``.
 
     Raises:
@@ -42,7 +42,7 @@ def improve_marginal_bounds(
 
 
 def shares_between(lower: NDArray[np.float64], upper: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return bounds on the share of each number in the sum of all: for each, a row with the lower and the upper bound.
+    """Return bounds on the share of each number in the sum; each row has the lower and the upper bound of a number.
 
     Args:
         lower: Lower bounds on the natural logarithms of the numbers.

@@ -1,6 +1,6 @@
-"""Bounds on marginal MAP by weighted mini-buckets whose weights and cost shifts are optimised.
+"""Bounds on marginal MAP by weighted mini-buckets with optimised weights and cost shifts.
 
-A maximum is the limit of weighted sums whose weight tends to 0, so small weights bound it by a smooth function (Liu and
+A maximum is the limit of weighted sums as the weight tends to 0, so small weights give a smooth upper bound (Liu and
 Ihler 2013, "Variational algorithms for marginal MAP").
 """
 
@@ -22,32 +22,32 @@ from elimina.problem.preparation import Problem, restrict
 from elimina.result import Result
 
 _TOTALS = (0.5, 0.05)
-"""Sums of the weights of a maximised variable, used one after another. A small sum bounds the maximum closely, but its
-bound is hard to optimise from the start."""
+"""Sums of the weights of a maximised variable, used one after another. A small sum gives a close bound on the maximum,
+but one that is hard to optimise from the start."""
 
 _RUNG_SHARES = (0.2, 1.0)
-"""Shares of the remaining time for the first, smaller i-bound, and for the second."""
+"""Shares of the remaining time for the first, smaller i-bound and for the second one."""
 
 _STEPS = 100
-"""Evaluations, over all sums of weights, that must fit the time at an i-bound."""
+"""Least number of evaluations, over all sums of weights, that has to fit the time for an i-bound."""
 
 _ASSIGNMENT_SHARE = 0.4
-"""Share of an i-bound's time for computing the sum of an assignment."""
+"""Share of an i-bound's time for computing the sum that belongs to an assignment."""
 
 _STALLED_STEPS, _STALLED_GAIN = 10, 1e-2
-"""Number of steps with a small gain (in the natural logarithm) after which the next sum of weights follows."""
+"""Number of steps with a gain below the second number (in the natural logarithm) that ends a sum of weights."""
 
 
 def improve_marginal_map(
     joint: Problem, order: Sequence[int], options: CheckedOptions, memory_bytes: int, deadline: float
 ) -> Iterator[Result]:
-    """Yield better and better bounds on marginal MAP, and assignments of the query.
+    """Yield improving bounds on marginal MAP, and assignments of the query.
 
     Args:
-        joint: Problem of the task ``pr`` with variables that are maximised.
-        order: The free variables in elimination order; those that are maximised come last.
+        joint: Problem of the task ``pr`` with variables to maximise.
+        order: The free variables in elimination order; the maximised ones come last.
         options: Options with the seed of orders.
-        memory_bytes: Bytes that tables and parameters may take.
+        memory_bytes: Memory limit of tables and parameters, in bytes.
         deadline: Deadline by ``time.monotonic``.
     """
     logarithms = FactorLogarithms.of(joint, order)
@@ -88,7 +88,7 @@ def improve_marginal_map(
 def _bound_from_above(
     joint: Problem, tree: MiniBucketTree, logarithms: FactorLogarithms, seed: int, end: float
 ) -> tuple[float, Sequence[int]]:
-    """Return the best upper bound, and values decoded from its messages, in elimination order; none if the sum is 0."""
+    """Return the best upper bound, and values decoded from its messages in elimination order; none if the sum is 0."""
     side = BoundedSide(tree, logarithms, "upper", joint.maximised)
     for number, total in enumerate(_TOTALS, 1):
         side.temper(total)

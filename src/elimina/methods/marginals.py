@@ -1,4 +1,4 @@
-"""Posterior marginals and joint tables for one query, by the chosen structure."""
+"""Posterior marginals and joint tables for one query, computed by the structure chosen for it."""
 
 from __future__ import annotations
 
@@ -38,26 +38,26 @@ from elimina.system import available_memory
 logger = logging.getLogger("elimina")
 
 _STATE_BYTES = 40
-"""Bytes of a state's probability and its position while posteriors are collected."""
+"""Bytes for each state while posteriors are assembled: its probability and its position."""
 
 CONTRADICTION_SECONDS = 0.1
-"""Estimated seconds of a check for contradictions in evidence that is irrelevant to the query, unless the query takes
-longer."""
+"""Estimated time limit, in seconds, of a check for contradictions in evidence that is irrelevant to the query; a query
+that takes longer raises the limit to its own time."""
 
 _LARGE_POSTERIOR_BYTES = 1 << 26
-"""Bytes of posteriors above which the free memory is checked."""
+"""Bytes of posteriors above which they are compared with the free memory."""
 
 
 def posteriors(
     inquiry: MarginalQuery, execution: Execution, options: CheckedOptions, seconds: Mapping[str, float]
 ) -> Result:
-    """Run the plan of an inquiry's structure.
+    """Run the plan of a query's structure.
 
     Args:
-        inquiry: Posteriors that are asked for.
-        execution: The structure's problem, its plan, and where to run it.
+        inquiry: The requested posteriors.
+        execution: Execution of the structure's problem.
         options: Options of the elimination for the evidence's probability, if the structure does not give it.
-        seconds: Time spent so far by phase; it goes into the result's statistics.
+        seconds: Time spent so far by phase, for the result's statistics.
 
     Raises:
         MemoryLimitError: The plan does not fit.
@@ -117,16 +117,16 @@ def _log10_z(
 def _is_contradicted(
     model: Model, evidence: Mapping[int, int], left_out: Sequence[Table], execution: Execution, options: CheckedOptions
 ) -> bool:
-    """Return whether the factors that the query does not depend on forbid every assignment together.
+    """Return whether the factors that are irrelevant to the query contradict each other.
 
-    Only factors with zeros are checked, as tables of ones and zeros; most networks have few of them. If the check would
-    take too long, a warning is logged instead, and False is returned.
+    Only factors with zeros are checked, as tables of zeros and ones; most networks have few of them. If the check would
+    take too long, a warning is logged, and False is returned.
 
     Args:
         model: A probability model.
         evidence: Variable index -> value index.
-        left_out: Factors that the evidence's probability depends on, and the query does not.
-        execution: Run of the query.
+        left_out: Factors that affect the evidence's probability, but not the query.
+        execution: Execution of the query.
         options: Planning options.
     """
     constraints = [
@@ -171,9 +171,9 @@ def marginals_asked(inquiry: MarginalQuery, begins: NDArray[np.int64], shares: N
     """Return the queried marginals; an observed state has probability 1.
 
     Args:
-        inquiry: Posteriors that are asked for.
-        begins: Start of the marginal of each variable of the structure's problem; -1: it has none.
-        shares: Marginals, those of one variable after another.
+        inquiry: The requested posteriors.
+        begins: Start of the marginal of each variable of the structure's problem in ``shares``; -1: no marginal.
+        shares: Marginals, one variable after another.
     """
     model = inquiry.model
     variables, sources = inquiry.structure.wanted
@@ -204,7 +204,7 @@ def marginals_asked(inquiry: MarginalQuery, begins: NDArray[np.int64], shares: N
 
 
 def _check_room(variables: Sequence[Variable]) -> None:
-    """Raise ``MemoryLimitError`` if posteriors are large and do not fit into the free memory."""
+    """Raise ``MemoryLimitError`` if large posteriors do not fit into the free memory."""
     sizes = [variable.size for variable in variables]
     needed = _STATE_BYTES * sum(sizes)
     if needed > _LARGE_POSTERIOR_BYTES and needed > (free := available_memory()):

@@ -1,8 +1,8 @@
 """Loopy belief propagation by sweeps over factors: the first estimate of very large models.
 
-It needs no order of elimination (Pearl 1988, "Probabilistic Reasoning in Intelligent Systems", section 4.4). The core
-(``core/approx/message_sweeps.hpp``) passes the messages. Smaller models begin with the smallest join graph instead,
-which gives the same estimate, and larger graphs to compare with.
+It needs no elimination order (Pearl 1988, "Probabilistic Reasoning in Intelligent Systems", section 4.4). The core
+(``core/approx/message_sweeps.hpp``) passes the messages. For smaller models, the smallest join graph gives the same
+estimate, and larger join graphs follow.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from elimina.problem.preparation import Problem
 METHOD = "belief propagation"
 
 MIN_VARIABLES = 20_000
-"""Least number of variables: with fewer, the smallest join graph takes a tenth of a second."""
+"""Least number of variables; for smaller models, the smallest join graph takes at most a tenth of a second."""
 
 TOLERANCE = 1e-6
-"""Messages have converged if no probability changes by more than this number."""
+"""Largest change of a probability at which messages have converged."""
 
 FIRST_SWEEPS, ROUND_SWEEPS, MAX_SWEEPS = 4, 8, 512
-"""Sweeps before the first estimate (even beyond the time limit), sweeps between further estimates, and largest number
-of sweeps."""
+"""Number of sweeps before the first estimate, which run even beyond the time limit; number of sweeps between further
+estimates; and largest number of sweeps."""
 
 DAMPINGS, MIN_PROGRESS = (0.0, 0.3, 0.6), 0.7
-"""Damping factors, tried in turn: a round that leaves more than this share of the residual switches to the next one."""
+"""Damping factors, and largest share of the residual that a round may leave before the next factor follows."""
 
 UNKNOWN_ERROR = 0.5
 """Estimated error of marginals if there is no other estimate to compare them with."""
 
 
 def belief_propagation(problem: Problem, _: CheckedOptions, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield estimates of belief propagation; none for models of fewer than ``MIN_VARIABLES``.
+    """Yield estimates of belief propagation; none for models of fewer than ``MIN_VARIABLES`` variables.
 
     Args:
         problem: Problem of a sum of products.
@@ -56,7 +56,7 @@ def belief_propagation(problem: Problem, _: CheckedOptions, limits: Limits) -> I
     sweeps, failures = FIRST_SWEEPS, 0
     while True:
         if messages.is_impossible:
-            # Messages have underflowed, which does not prove a sum of 0.
+            # A sum of 0 is not proved: messages may have underflowed.
             return
         yield estimate_of(messages, factors, sweeps)
         if is_settled or sweeps >= MAX_SWEEPS:

@@ -1,6 +1,6 @@
 """Trees of mini-buckets for bounds on sums.
 
-A tree has an i-bound, and a limit of the number of variables of its cost shifts, chosen by the memory.
+A tree has an i-bound and a limit on the number of variables of its cost shifts, which depends on the memory.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ METHOD = "mbe"
 """Name of the method in ``Result.stats``."""
 
 _MAX_BITS = 500.0
-"""Base-2 logarithm at which numbers of cells are clipped: far more than any machine holds."""
+"""Base-2 logarithm at which numbers of cells are clipped; no machine holds as many."""
 
 _MAX_CELLS = 1e15
-"""Number of cells of all messages above which no layout is made, because the messages cannot fit."""
+"""Number of cells of all messages above which the tree is rejected without a layout, because it cannot fit."""
 
 _SHARED_VARIABLES, _SHIFT_CELLS = 5, 256
-"""Largest number of variables and of cells of a cost shift. On a 40 x 40 grid (i-bound 9), the bounds are 11.3 apart in
-log10 with one variable and 6.0 with four; seven variables do not help further."""
+"""Largest number of variables and of cells of a cost shift. On a 40 x 40 grid (i-bound 9), the gap of the bounds in
+log10 is 11.3 with one variable and 6.0 with four; seven variables do not reduce it further."""
 
 
 class MiniBucketTree(NamedTuple):
-    """A tree of mini-buckets, and its figures.
+    """A tree of mini-buckets, and its statistics.
 
     Attributes:
         planned: The compiled tree.
         ibound: Largest number of variables of a message.
-        shared: Largest number of variables of a shift.
+        shared: Largest number of variables of a cost shift.
         divided: True for each node whose bucket is partitioned.
         largest_table: Cells of the largest message.
         total_cells: Cells of all mini-buckets.
-        peak_bytes: Bytes of tables and parameters, those of all sides.
-        has_large_tables: True if the tables alone exceed the memory, as those of larger i-bounds will. If only the
-            parameters exceed it, a larger i-bound, which may have fewer, can still fit.
+        peak_bytes: Bytes of tables and parameters, summed over all sides.
+        has_large_tables: True if the tables alone exceed the memory, so that larger i-bounds exceed it too. If only the
+            parameters exceed it, a larger i-bound may still fit, because it can have fewer parameters.
     """
 
     planned: PlannedTree
@@ -60,14 +60,14 @@ class MiniBucketTree(NamedTuple):
     def of(
         problem: Problem, order: Sequence[int], ibound: int, sides: int = 2, memory_bytes: float = math.inf
     ) -> MiniBucketTree:
-        """Partition the buckets of an order, with shifts of as many variables as fit.
+        """Partition the buckets of an order; cost shifts get as many variables as fit the memory.
 
         Args:
             problem: Problem of the task ``pr``.
             order: The free variables in elimination order.
             ibound: Largest number of variables of a message.
-            sides: Number of sides whose tables are in the memory at the same time.
-            memory_bytes: Bytes that tables and parameters may take.
+            sides: Number of sides (upper or lower bound) whose tables are in memory at the same time.
+            memory_bytes: Memory limit of tables and parameters, in bytes.
         """
         sizes = np.array(problem.model.sizes, dtype=np.float64)
         planned = plan_tree(problem.groups.scopes, problem.model.sizes, order, (), ibound)
@@ -113,15 +113,15 @@ class MiniBucketTree(NamedTuple):
 def largest_tree(
     problem: Problem, order: Sequence[int], least: int, memory_bytes: int, cells: float, sides: int = 2
 ) -> MiniBucketTree | None:
-    """Return the mini-buckets of the largest i-bound within limits; None if not even the smallest fit the memory.
+    """Return the mini-buckets with the largest i-bound within limits; None if not even the smallest fit the memory.
 
     Args:
         problem: Problem of the task ``pr``.
         order: The free variables in elimination order.
-        least: Smallest i-bound, which may have more cells than the limit.
-        memory_bytes: Bytes that tables and parameters may take.
-        cells: Limit on the cells of all mini-buckets.
-        sides: Number of sides whose tables are in the memory at the same time.
+        least: Smallest i-bound, which may exceed the limit on cells.
+        memory_bytes: Memory limit of tables and parameters, in bytes.
+        cells: Limit on the number of cells of all mini-buckets.
+        sides: Number of sides (upper or lower bound) whose tables are in memory at the same time.
     """
     best: MiniBucketTree | None = None
     for ibound in itertools.count(least):

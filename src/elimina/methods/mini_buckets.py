@@ -1,4 +1,4 @@
-"""Mini-bucket elimination (Dechter and Rish 2003): a bound on the optimum, and an assignment decoded from messages."""
+"""Mini-bucket elimination (Dechter and Rish 2003): a bound on the optimum, and an assignment from its messages."""
 
 from __future__ import annotations
 
@@ -31,28 +31,29 @@ if TYPE_CHECKING:
     from elimina.methods.cost_shifting import ShiftedProblem
 
 _TABLE_BYTES, _THREAD_TABLE_BYTES = 150, 320
-"""Bytes of a small table in the core's shared lists, and in the lists of each thread (including its local search)."""
+"""Bytes of a small table in the core's shared lists, and in each thread's lists, which include its local search."""
 
 _CONTEXT_BYTES, _PASSED_BYTES = 28, 4
-"""Bytes of an ancestor in a context (in the lists and in the cache's keys), and of a variable between a message's
-sender and the variable that reads it."""
+"""Bytes of an ancestor in a context (in the lists and in the cache's keys), and of each variable between the sender of
+a message and its receiver."""
 
 
 class PseudoTreeTables(NamedTuple):
-    """A pseudo-tree (Dechter and Mateescu 2007) and the tables that a search looks up.
+    """A pseudo-tree (Dechter and Mateescu 2007) and the tables of a search on it.
 
-    A variable's tables are those of all its mini-buckets; the messages among them are lower bounds on the costs of
+    A variable's tables are those of all its mini-buckets. The messages among them are lower bounds on the costs of
     their subtrees (Kask and Dechter 2001, "A general scheme for automatic generation of search heuristics from
-    specification dependencies"). Variables are numbered by their place in the order, so that a parent's number is above
-    its child's.
+    specification dependencies"). Variables are numbered by their position in the order, so a parent's number is larger
+    than its child's.
 
     Attributes:
-        tables: int64, for each table: its offset in the arena, its home (the first variable of its scope to be
-            eliminated; -1: a constant), the stride of its home, its origin (the variable of the sending mini-bucket;
-            -1: a factor), the number of its other variables, and each one's number and stride.
+        tables: int64, for each table: its offset in the arena; its home (the first variable of its scope to be
+            eliminated; -1: a constant); the stride of its home; its origin (the variable of the sending mini-bucket;
+            -1: a factor); the number of its other variables; and the number and stride of each of them.
         sizes: Domain sizes.
         parents: Parent of each variable; -1 for a root.
-        starts: int64, position of each variable's first ancestor in ``contexts``, and the length of ``contexts``.
+        starts: int64, position of each variable's first ancestor in ``contexts``, followed by the length of
+            ``contexts``.
         contexts: int32, for each variable the ancestors that its subtree depends on.
     """
 
@@ -63,12 +64,12 @@ class PseudoTreeTables(NamedTuple):
     contexts: NDArray[np.int32]
 
     def threads_within(self, memory: int, max_threads: int) -> int:
-        """Return the number of threads whose data fit into memory; 0 if the data of one do not fit."""
+        """Return the number of threads whose data fit into memory; 0 if not even those of one thread fit."""
         shared, bytes_of_thread = self.bytes()
         return max(0, min(max_threads, (memory - shared) // max(1, bytes_of_thread)))
 
     def bytes(self) -> tuple[int, int]:
-        """Return the bytes of the data that the threads of a search share, and of each thread's own data."""
+        """Return the bytes that all threads of a search share, and the bytes of each thread's own data."""
         depth = [0] * len(self.sizes)
         for v in reversed(range(len(depth))):
             if self.parents[v] >= 0:
@@ -86,7 +87,7 @@ class PseudoTreeTables(NamedTuple):
         )
 
     def homes(self) -> list[list[TableStrides]]:
-        """Return, for each variable, the tables whose home it is."""
+        """Return the tables whose home is a variable, for each variable."""
         result: list[list[TableStrides]] = [[] for _ in self.sizes]
         words = self.tables.tolist()
         at = 0
@@ -108,13 +109,13 @@ class TableStrides(NamedTuple):
 
 
 def pseudo_tree_tables(plan: Plan, sizes: Sequence[int]) -> PseudoTreeTables:
-    """Return the pseudo-tree and the tables of a plan for the task ``mpe`` that keeps its messages.
+    """Return the pseudo-tree and the tables of a plan for the task ``mpe`` that stores its messages.
 
     Args:
-        plan: The plan, whose buckets may be divided.
+        plan: The plan; its buckets may be partitioned.
         sizes: Domain size of every variable of the model.
     """
-    # Steps that are unpacked take ten times the memory of their records.
+    # Unpacked steps would take ten times the memory of packed records.
     steps = Steps.packed(plan.steps)
     number = {v: i for i, v in enumerate(plan.order)}
     from array import array
@@ -147,9 +148,9 @@ def pseudo_tree_tables(plan: Plan, sizes: Sequence[int]) -> PseudoTreeTables:
 
 
 def _leaves(steps: Steps, reached: int) -> Iterator[tuple[int, int]]:
-    """Yield the factors and messages that a step reads, itself or by joins.
+    """Yield the factors and messages that a step reads, directly or through joins.
 
-    Results of moment matching are left out: their sum is 0.
+    Results of moment matching are left out, because they sum to 0.
     """
     stack = [reached]
     while stack:
@@ -170,10 +171,10 @@ def _words(
 
 
 _ROUNDING = 1e-6
-"""Rounding error of bounds on integers."""
+"""Tolerance for rounding errors of bounds on integers."""
 
 _MAX_ULPS = 8
-"""Largest error of a sum's table in units in the last place."""
+"""Largest error of a table of a sum, in units in the last place."""
 
 _Tables = tuple[
     NDArray[Any],
@@ -194,9 +195,9 @@ class Heuristic(NamedTuple):
         problem: Problem of the messages.
         plan: Plan that computed the messages.
         encoded: Factors of the problem.
-        guide: Places of the messages.
+        guide: Pseudo-tree with the positions of the messages.
         arena: All tables; empty while they are in a session.
-        cost: Lower bound on costs in the plan's units; an int if the costs are, infinity if nothing is allowed.
+        cost: Lower bound on costs in the plan's units: an int for integer costs; infinity if no assignment is allowed.
     """
 
     problem: Problem
@@ -207,7 +208,7 @@ class Heuristic(NamedTuple):
     cost: int | float
 
     def total_of(self, cost: int | float) -> int | float:
-        """Turn a bound on the plan's costs into one on the model's totals; integers are rounded to the next total."""
+        """Turn a bound on the plan's costs into a bound on the model's totals; integer costs are rounded up."""
         sign = self.problem.model.sign
         if self.is_integer:
             whole = cost if isinstance(cost, int) else math.ceil(cost - _ROUNDING)
@@ -215,10 +216,11 @@ class Heuristic(NamedTuple):
         return math.fsum([*self.encoded.constants, sign * cost])
 
     def bound_of(self, cost: int | float) -> int | float:
-        """Turn a bound on the plan's costs into one on the model's totals that allows for rounding errors."""
+        """Turn a bound on the plan's costs into a bound on the model's totals that holds despite rounding errors."""
         if self.is_integer:
             return self.total_of(cost)
-        # The error is doubled, because moment matching and a search over the messages add up as many numbers again.
+        # The error is doubled, because moment matching and a search over the messages add up equally many numbers
+        # again.
         slack = 2 * rounding(self.problem, self.plan, cost, self.encoded.constants, len(self.plan.order))
         return self.total_of(cost - slack)
 
@@ -231,7 +233,7 @@ class Heuristic(NamedTuple):
 
     @property
     def tables(self) -> _Tables:
-        """First arguments of the core's search: all tables, the places of the messages, and the kind of costs."""
+        """First arguments of the core's search: tables, pseudo-tree, forbidden cost, and kind of costs."""
         return (self.arena, *self.guide, float(self.plan.forbidden), self.is_integer)
 
     @property
@@ -240,13 +242,13 @@ class Heuristic(NamedTuple):
         return self.plan.dtype.startswith("int")
 
     def decode(self, session: GatheringSession, count: int = 1) -> list[list[int]]:
-        """Return assignments: each variable, from the last one eliminated on, gets a value with a small bound.
+        """Return assignments; variables get values with small bounds, in reverse elimination order.
 
-        The first assignment takes the best values. Values of further ones are drawn by Gumbel noise: for sums, in
-        proportion to their terms.
+        The first assignment takes the best values. The values of further ones are drawn with Gumbel noise; for sums,
+        this draws them in proportion to their terms.
 
         Args:
-            session: Session with the messages; each variable's messages are read once for all assignments.
+            session: Session with the messages, which are fetched once for all assignments.
             count: Number of assignments.
         """
         noise = np.random.default_rng(0)
@@ -269,7 +271,7 @@ class Heuristic(NamedTuple):
         return [self.complete(tables_of_variable) for tables_of_variable in values.tolist()]
 
     def rounding(self, session: GatheringSession, chosen: Sequence[int]) -> float:
-        """Return the rounding error of a sum's bound: a few units in the last place of each table.
+        """Return the rounding error of the bound on a sum: a few units in the last place of each table.
 
         Args:
             session: Session that holds the tables.
@@ -286,12 +288,12 @@ class Heuristic(NamedTuple):
         return float(_MAX_ULPS * np.finfo(self.plan.dtype).eps * sizes)
 
     def complete(self, values: Sequence[int]) -> list[int]:
-        """Return a value for each variable of the model, given those of the plan's order."""
+        """Extend the values of the plan's order to a value for each variable of the model."""
         return self.problem.complete(self.plan.order, values)
 
 
 def sign_of(plan: Plan) -> int:
-    """Return -1 if larger numbers of the plan are better, else 1."""
+    """Return -1 if larger numbers of the plan are better, otherwise 1."""
     return SEMIRINGS[plan.semiring].sign
 
 
@@ -299,8 +301,8 @@ def heuristic_of(execution: Execution, clock: dict[str, float]) -> Heuristic:
     """Run a plan with mini-buckets, and fetch its messages.
 
     Args:
-        execution: Execution of the task ``mpe`` that keeps its messages.
-        clock: Seconds by phase, which are added to.
+        execution: Execution of the task ``mpe`` whose plan stores its messages.
+        clock: Seconds by phase; the run's seconds are added.
 
     Raises:
         MemoryLimitError: The plan does not fit.
@@ -319,7 +321,7 @@ def heuristic_of(execution: Execution, clock: dict[str, float]) -> Heuristic:
 def run_mini_buckets(
     execution: Execution, clock: dict[str, float]
 ) -> Iterator[tuple[Heuristic, GatheringSession | None]]:
-    """Run a plan; yield the heuristic and the session with its messages (None: the factors alone forbid everything).
+    """Run a plan; yield the heuristic and the session with its messages (None if the factors alone are contradictory).
 
     Raises:
         MemoryLimitError: The plan does not fit.
@@ -352,12 +354,12 @@ def run_mini_buckets(
 
 
 def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original: ShiftedProblem) -> Result:
-    """Bound the optimum by one run of mini-buckets, and decode an assignment, whose value is the other bound.
+    """Bound the optimum by one run of mini-buckets; an assignment decoded from the messages gives the other bound.
 
     Args:
         execution: Execution of the task ``mpe``. If no bucket is partitioned, both bounds are equal.
         seconds: Time spent so far by phase.
-        original: Problem that the execution's problem was made from.
+        original: Problem from which the execution's problem was derived.
 
     Raises:
         MemoryLimitError: The plan does not fit.
@@ -378,7 +380,7 @@ def bounded_optimum(execution: Execution, seconds: Mapping[str, float], original
 
 
 def mini_bucket_statistics(plan: Plan) -> dict[str, int | str]:
-    """Return the figures of mini-buckets for ``Result.stats``; empty if the plan has none."""
+    """Return the statistics of mini-buckets for ``Result.stats``; empty if the plan has none."""
     if plan.minibuckets is None:
         return {}
     minibuckets = plan.minibuckets
@@ -392,5 +394,5 @@ def mini_bucket_statistics(plan: Plan) -> dict[str, int | str]:
 
 
 def add_seconds(clock: dict[str, float], phase: str, seconds: float) -> None:
-    """Add seconds to a phase."""
+    """Add seconds to a phase of a clock."""
     clock[phase] = clock.get(phase, 0.0) + seconds

@@ -1,4 +1,4 @@
-"""Mixtures of proposals: one may draw samples that another one misses (Veach and Guibas 1995: balance heuristic)."""
+"""Mixtures of proposals, in which one covers samples that another one misses (Veach and Guibas 1995)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from elimina._core import Sampler
 
 
 class MixtureSampler:
-    """Sampler of equally many samples from several proposals, with weights relative to the mixture's density.
+    """Sampler of equally many samples from several proposals; weights use the mean of the proposals' densities.
 
     Args:
-        components: Sampler of each proposal, and the constant to add to its log-weights; all have the same rows.
+        components: Sampler of each proposal, and the constant to add to its log-weights; all draw the same variables.
     """
 
     def __init__(self, components: Sequence[tuple[Sampler, float]]) -> None:
@@ -30,7 +30,7 @@ class MixtureSampler:
         sizes: NDArray[np.float64],
         threads: int,
     ) -> None:
-        """Draw independent samples: see ``Sampler.draw``; ``sizes`` is empty. Constants are part of the weights."""
+        """Draw independent samples: see ``Sampler.draw``; ``sizes`` is empty. Weights include the constants."""
         assert not len(sizes)
         borders = np.linspace(0, len(logs), len(self._components) + 1).astype(int).tolist()
         for number, (sampler, constant) in enumerate(self._components):
@@ -44,5 +44,5 @@ class MixtureSampler:
                     judge.weigh(drawn, weights[other], threads)
                     weights[other] += addend
             states[:, begin:end] = drawn
-            # A weight is the model's product over the proposal's density; the mixture has the mean of the densities.
+            # A weight is the model's product over the density of the mixture: the mean of the proposals' densities.
             logs[begin:end] += math.log(len(self._components)) - np.logaddexp.reduce(-weights, axis=0)

@@ -46,7 +46,7 @@ _PROPOSAL_SHARE = 0.25
 """Largest share of the time limit for mini-buckets."""
 
 _MIN_BATCH_BYTES = 1 << 20
-"""Bytes that a batch of samples may always take if the plan fits, even beyond the memory limit."""
+"""Bytes that a batch of samples may take even beyond the memory limit, if the plan fits."""
 
 _MESSAGE_SHARE = 0.5
 """Share of the memory for messages."""
@@ -57,9 +57,9 @@ class SampleQuestion(NamedTuple):
 
     Attributes:
         samples: Number of samples.
-        seed: Random seed; None: other samples in each call.
+        seed: Random seed; None: a new seed for each call.
         is_exact: True if weighted samples are refused.
-        deadline: Deadline by ``time.monotonic``; None: there is none.
+        deadline: Deadline by ``time.monotonic``; None: no deadline.
     """
 
     samples: int
@@ -79,13 +79,13 @@ def draw_samples(model: Model, evidence: Evidence, question: SampleQuestion, opt
     Args:
         model: A probability model.
         evidence: Evidence, as in ``elimina.solve``.
-        question: The samples that are asked for.
+        question: The requested samples.
         options: Options of a junction tree.
 
     Raises:
         ImpossibleEvidenceError: The evidence has probability 0.
         InputError: The model has costs, or the evidence does not fit it.
-        MemoryLimitError: The samples, or the tables to draw them from, need more memory.
+        MemoryLimitError: The samples, or the tables for drawing them, do not fit into memory.
         TimeLimitError: The deadline passed.
     """
     check_probabilities(model, "samples are drawn from probabilities")
@@ -142,11 +142,11 @@ def _evidence_item(model: Model, variable: int, observations: int | NDArray[Any]
 
 
 def _form(problem: Problem, question: SampleQuestion, seed: int, options: CheckedOptions, memory: int) -> SampleForm:
-    """Return the form of exact samples, or else of weighted ones.
+    """Return the form of exact samples or, if these are too expensive, of weighted ones.
 
     Raises:
         ImpossibleEvidenceError: The sum is 0.
-        MemoryLimitError: No proposal fits, or exact samples alone are asked for.
+        MemoryLimitError: No proposal fits, or the exact one does not fit and weighted samples are refused.
         TimeLimitError: The deadline passed.
     """
     threads = options.host_threads
@@ -190,7 +190,7 @@ class _Drawn(NamedTuple):
     Attributes:
         indices: Index of each sample's value, shape ``(samples, variables of the problem's model)``.
         log_weights: Natural logarithm of each sample's weight.
-        effective_size: Number of independent samples of equal weight that would be as informative.
+        effective_size: Number of independent samples of equal weight with the same information.
         log_sum: Natural logarithm of the mean weight.
     """
 
@@ -213,7 +213,7 @@ def _draw(problem: Problem, form: SampleForm, question: SampleQuestion, seed: in
     indices = np.zeros((count, len(problem.model.sizes)), dtype=np.int32)
     for v, value in problem.fixed.items():
         indices[:, v] = value
-    # All particle filters draw the same number of samples, so surplus samples are dropped at random.
+    # All particle filters draw the same number of samples; surplus samples are dropped at random.
     groups = -(-count // form.group)
     group = -(-count // max(1, groups)) if form.group > 1 else 1
     total = group * groups

@@ -22,10 +22,11 @@ class Impact(NamedTuple):
         variable: Name of the observed variable.
         state: Its observed state; for likelihoods, a text that lists them.
         divergence: Kullback-Leibler divergence of the posterior from the one without this observation, in bits.
-        difference: Largest difference between the probabilities of a set of states with and without this observation
-            (the total variation distance).
-        divergence_alone: Divergence of the posterior given this observation alone from the prior, in bits.
-        difference_alone: Total variation distance between these two distributions.
+        difference: Total variation distance of these two distributions: the largest difference between the
+            probabilities of a set of states.
+        divergence_alone: Kullback-Leibler divergence of the posterior given only this observation from the prior, in
+            bits.
+        difference_alone: Total variation distance of these two distributions.
     """
 
     variable: str
@@ -40,7 +41,7 @@ class Impacts(RowTable[Impact]):
     """Impacts of all observations on a posterior, the largest divergence first.
 
     Attributes:
-        query: Name of the variable that is asked about.
+        query: Name of the query variable.
     """
 
     fields = Impact._fields
@@ -58,8 +59,8 @@ def observation_impacts(cases: EvidenceCases, query: int, rounding: float) -> Im
 
     Args:
         cases: Model with its evidence.
-        query: Variable that is asked about.
-        rounding: Relative difference of probabilities that counts as none.
+        query: Query variable.
+        rounding: Relative difference at which probabilities count as equal.
 
     Raises:
         ImpossibleEvidenceError: The evidence has probability 0.
@@ -96,10 +97,10 @@ class ObservationConflict(NamedTuple):
     Attributes:
         variable: Name of the observed variable.
         state: Its observed state; for likelihoods, a text that lists them.
-        probability: Prior probability of the observation.
-        probability_given_others: Its probability given the other observations; NaN if these are impossible together.
-        conflict: Logarithm to base 2 of ``probability`` over ``probability_given_others``: positive if the others make
-            the observation less probable.
+        probability: Prior probability of the observed state.
+        probability_given_others: Its probability given the other observations; NaN if these are jointly impossible.
+        conflict: Base-2 logarithm of ``probability`` over ``probability_given_others``: positive if the other
+            observations make this one less probable.
     """
 
     variable: str
@@ -110,11 +111,11 @@ class ObservationConflict(NamedTuple):
 
 
 class Conflict(RowTable[ObservationConflict]):
-    """Conflict measure of the evidence (Jensen, Chamberlain, Nordahl and Jensen 1990), and of each observation.
+    """Conflict measure of the evidence (Jensen, Chamberlain, Nordahl and Jensen 1990) and of each observation.
 
     Attributes:
-        bits: Logarithm to base 2 of the product of the observations' probabilities over the probability of all of them.
-            A positive number means a misfit in this model, or a rare case behind the observations.
+        bits: Base-2 logarithm of the product of the observations' probabilities over their joint probability. A
+            positive number indicates that the observations do not fit the model, or that the case is rare.
     """
 
     fields = ObservationConflict._fields
@@ -130,13 +131,13 @@ class Conflict(RowTable[ObservationConflict]):
 def evidence_conflict(cases: EvidenceCases) -> Conflict:
     """Return the conflict measure of the evidence.
 
-    The measure is infinite if the observations are possible one by one, and impossible together.
+    The measure is infinite if each observation is possible, but not all of them together.
 
     Args:
         cases: Model with its evidence.
 
     Raises:
-        ImpossibleEvidenceError: An observation has probability 0 without the others.
+        ImpossibleEvidenceError: A single observation has probability 0.
     """
     observed = list(cases.evidence)
     rows = [cases.whole, {}, *map(cases.without, observed), *(cases.case([v]) for v in observed)]

@@ -1,4 +1,4 @@
-"""Value of information: expected information of an observation of each variable about a query."""
+"""Value of information: expected information about a query from observing other variables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ObservationValue(NamedTuple):
             query's entropy.
         remaining_entropy: Expected entropy of the query after the observation, in bits.
         cost: Cost of the observation.
-        information_per_cost: Quotient of information and cost; infinite for information that costs nothing.
+        information_per_cost: Information divided by cost; infinite for positive information at no cost.
     """
 
     variable: str
@@ -36,10 +36,10 @@ class ObservationValue(NamedTuple):
 
 
 class ObservationValues(RowTable[ObservationValue]):
-    """Values of observations, the one with the most information for its cost first.
+    """Values of observations, sorted by information per cost, the largest first.
 
     Attributes:
-        query: Name of the variable that is asked about.
+        query: Name of the query variable.
         entropy: Entropy of the query before the observation, in bits.
     """
 
@@ -56,14 +56,14 @@ class ObservationValues(RowTable[ObservationValue]):
 def observation_values(
     cases: EvidenceCases, query: int, candidates: Sequence[int], costs: Mapping[int, float], rounding: float
 ) -> ObservationValues:
-    """Return the values of observations of some variables, from one batch with a case for each state of the query.
+    """Return the values of observations of some variables, computed by one case for each state of the query.
 
     Args:
         cases: Model with its evidence.
-        query: Variable that is asked about.
+        query: Query variable.
         candidates: Variables that may be observed.
-        costs: Cost of each observation that does not cost 1.
-        rounding: Relative difference of probabilities that counts as none.
+        costs: Cost of each observation; others cost 1.
+        rounding: Relative difference at which probabilities count as equal.
 
     Raises:
         ImpossibleEvidenceError: The evidence has probability 0.

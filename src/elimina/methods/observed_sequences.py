@@ -1,4 +1,4 @@
-"""Readers of observations of sequences, in all forms that callers may use."""
+"""Readers of observed sequences, in all forms that callers may use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
 
 _BUFFER_BYTES = 1 << 26
-"""Largest number of bytes of messages in memory; messages of longer sequences are computed twice."""
+"""Largest number of bytes of messages in memory; the messages of longer sequences are computed twice."""
 
 _BUFFER_SHARE = 0.5
 """Largest share of the memory limit for messages."""
@@ -36,7 +36,7 @@ class RunLimits(NamedTuple):
     """Limits of a run over sequences.
 
     Attributes:
-        memory: Bytes that may be used.
+        memory: Memory limit in bytes.
         threads: Number of threads.
     """
 
@@ -44,11 +44,11 @@ class RunLimits(NamedTuple):
     threads: int
 
     def messages(self, states: int) -> int:
-        """Return how many messages may be kept at a time; a message has a number for each state."""
+        """Return the number of messages to store at a time; a message has a number for each state."""
         return max(1, min(_BUFFER_BYTES, int(_BUFFER_SHARE * self.memory)) // (8 * states))
 
     def check_messages(self, states: int, count: int, slices: int) -> None:
-        """Check that messages fit.
+        """Check that messages fit into memory.
 
         Args:
             states: Numbers in a message.
@@ -71,7 +71,7 @@ class Message(NamedTuple):
 
     Attributes:
         weights: Probabilities, or their logarithms.
-        is_logarithmic: True if they are logarithms: some are too small for a float.
+        is_logarithmic: True if ``weights`` are logarithms, because some probabilities underflow.
     """
 
     weights: Floats
@@ -101,7 +101,7 @@ class SliceAnswers(NamedTuple):
 
 
 def store_rows(whole: Floats, rows: slice, part: Floats) -> None:
-    """Write consecutive rows of an array, unless ``part`` is these rows already."""
+    """Write ``part`` to consecutive rows of an array, unless it is a view of these rows."""
     if part.base is not whole:
         whole[rows] = part
 
@@ -110,10 +110,10 @@ class Sequences(NamedTuple):
     """Observations of the slices of sequences, one sequence after another.
 
     Attributes:
-        columns: Indices of the variables with observed states.
-        codes: int32 array of shape ``(slices, columns)``: indices of the states, -1 where nothing is observed.
+        columns: Indices of the variables that are observed as states.
+        codes: int32 array of shape ``(slices, columns)``: indices of the states, -1 for missing observations.
         logs: Variable index -> logarithms of the likelihoods of its states, shape ``(slices, size)``.
-        starts: int64 array: the first slice of each sequence, and the number of all slices.
+        starts: int64 array: the first slice of each sequence, followed by the number of all slices.
         is_single: True if the caller gave one sequence.
         labels: Index of the pandas frame that held the observations.
     """
@@ -127,26 +127,26 @@ class Sequences(NamedTuple):
 
     @property
     def ends(self) -> list[tuple[int, int]]:
-        """First slice and end of each sequence that has slices."""
+        """First slice and end of each non-empty sequence."""
         starts = self.starts.tolist()
         return [(first, last) for first, last in itertools.pairwise(starts) if first < last]
 
     @property
     def firsts(self) -> NDArray[np.bool_]:
-        """The slices that are the first of a sequence, as a mask."""
+        """Mask of the slices that are the first of a sequence."""
         firsts = np.zeros(len(self.codes), dtype=bool)
         firsts[self.starts[:-1][np.diff(self.starts) > 0]] = True
         return firsts
 
     def sequence(self, number: int) -> Sequences:
-        """Return the sequence with this number, as the only one."""
+        """Return the sequence with this number on its own."""
         rows = slice(int(self.starts[number]), int(self.starts[number + 1]))
         logs = {v: table[rows] for v, table in self.logs.items()}
         starts = np.array([0, rows.stop - rows.start], dtype=np.int64)
         return Sequences(self.columns, self.codes[rows], logs, starts, True, None)
 
     def extended(self, steps: int) -> Sequences:
-        """Return the sequences extended by some slices without observations."""
+        """Return the sequences with a number of slices without observations added to each."""
         starts = self.starts + steps * np.arange(len(self.starts))
         old = np.ones(int(starts[-1]), dtype=bool)
         for n in range(1, steps + 1):
@@ -160,14 +160,14 @@ class Sequences(NamedTuple):
         return Sequences(self.columns, codes, logs, starts, self.is_single, None)
 
     def is_added(self, steps: int) -> NDArray[np.bool_]:
-        """Return which slices of extended sequences were added, as a mask."""
+        """Return a mask of the slices that ``extended`` has added."""
         added = np.zeros(len(self.codes), dtype=bool)
         for n in range(1, steps + 1):
             added[self.starts[1:] - n] = True
         return added
 
     def evidence(self, row: int) -> dict[int, int | Floats]:
-        """Return the observations of a slice: variable -> index of its state, or likelihoods, the largest of them 1."""
+        """Return the observations of a slice: variable -> index of its state, or likelihoods of at most 1."""
         states = zip(self.columns, self.codes[row].tolist(), strict=True)
         observed: dict[int, int | Floats] = {v: code for v, code in states if code >= 0}
         for v, logs in self.logs.items():
@@ -175,7 +175,7 @@ class Sequences(NamedTuple):
         return observed
 
     def log_scale(self, row: int) -> float:
-        """Return the logarithm of the number by which ``evidence`` divides likelihoods."""
+        """Return the logarithm of the divisor of the likelihoods in ``evidence``."""
         return float(sum(logs[row].max() for logs in self.logs.values()))
 
 
@@ -192,7 +192,7 @@ def read_sequences(
 
     Args:
         model: Network of a slice.
-        sole: The variable that a bare sequence of states is about; None: there is none.
+        sole: The variable that a bare sequence of states observes; None if it is ambiguous.
         observations: See ``DynamicModel.filter``.
         lengths: See ``DynamicModel.filter``.
         ignore_extra: See ``DynamicModel.filter``.
@@ -209,7 +209,7 @@ def read_sequences(
             name: column for name, column in columns.items() if arguments.axis_count(column) == 2 and name not in extra
         }
         logs = {variable_index(model, name): _logs(model, name, column) for name, column in soft.items()}
-        # Extra columns that remain make as_cases raise an error.
+        # Other extra columns stay, so that as_cases rejects them.
         ignored = {*soft, *(extra if soft and ignore_extra else ())}
         columns = {name: column for name, column in columns.items() if name not in ignored}
     count = len(next(iter(logs.values()))) if logs else None
@@ -236,7 +236,7 @@ def sequence_of_observations(model: Model, sole: int | None, observation: Any) -
 
     Args:
         model: Network of a slice.
-        sole: The variable that a bare state is about; None: there is none.
+        sole: The variable that a bare state observes; None if it is ambiguous.
         observation: See ``OnlineFilter.update``.
 
     Raises:
@@ -264,10 +264,10 @@ def sequence_of_observations(model: Model, sole: int | None, observation: Any) -
 
 
 def _columns(model: Model, sole: int | None, observations: Any) -> Any:
-    """Return observations as a mapping, or in a form for ``as_cases``.
+    """Return observations as a mapping, or in another form that ``as_cases`` reads.
 
     Raises:
-        InputError: An array has another number of axes than one or two.
+        InputError: An array has neither one nor two axes.
         TypeError: ``observations`` is something else.
     """
     if isinstance(observations, Mapping) or hasattr(observations, "columns"):
@@ -301,7 +301,7 @@ def _columns(model: Model, sole: int | None, observations: Any) -> Any:
 
 
 def _named_column(model: Model, sole: int | None, column: Any) -> dict[Any, Any]:
-    """Return a column of a data frame under its name if a variable has that name, otherwise as a bare column."""
+    """Return a data frame's column under its name if a variable has this name, otherwise as a bare sequence."""
     cells = (
         column if hasattr(column, "isna") else column.to_list() if hasattr(column, "to_list") else column.to_pylist()
     )
@@ -312,7 +312,7 @@ def _named_column(model: Model, sole: int | None, column: Any) -> dict[Any, Any]
 
 
 def _check_one_sequence(rows: Sequence[Any], *, is_of_states: bool) -> None:
-    """Reject a list of sequences, and mixed rows: all must be states, or all lists (of likelihoods, or of a state)."""
+    """Reject a list of sequences, and a list of both states and lists."""
     if not any(hasattr(kind, "__len__") and not issubclass(kind, str | bytes) for kind in set(map(type, rows))):
         return
     lengths = [len(row) for row in rows if _is_list(row)]
@@ -333,10 +333,10 @@ def _is_list(row: Any) -> bool:
 
 
 def _bare_column(model: Model, sole: int | None, rows: Any) -> dict[Any, Any]:
-    """Return a sequence of states as the column of the one variable that it can be about.
+    """Return a sequence of states as the column of the variable ``sole``.
 
     Raises:
-        InputError: There is no such variable (``sole`` is None); for an empty sequence, the result is empty instead.
+        InputError: ``sole`` is None; for an empty sequence, the result is empty instead.
     """
     if sole is None and not len(rows):
         return {}
@@ -375,7 +375,7 @@ def _logs(model: Model, name: Any, column: Any) -> Floats:
 
 
 def _starts(lengths: Any, count: int) -> NDArray[np.int64]:
-    """Return the start of each sequence, and the number of all slices.
+    """Return the start of each sequence, followed by the number of all slices.
 
     Raises:
         InputError: The lengths do not sum to the number of slices.

@@ -1,4 +1,4 @@
-"""Optimum and optimal assignment by running a plan, slice by slice."""
+"""Optimum and optimal assignment from running a plan, slice by slice."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def optimum(execution: Execution, clock: dict[str, float]) -> Result:
         if slice_.run is not None:
             value = decode_value(slice_.problem, plan, slice_.encoded, ends)
         slack = 0.0
-        # Only sums are rounded: min-max compares costs, and needs no slack.
+        # Only sums have rounding errors: min-max just compares costs.
         if value is not None and not plan.dtype.startswith("int") and SEMIRINGS[plan.semiring].is_additive:
             slack = rounding(slice_.problem, plan, math.fsum(ends), slice_.encoded.constants)
             least = sign * value - slack
@@ -80,14 +80,14 @@ def optimum(execution: Execution, clock: dict[str, float]) -> Result:
 def checked_optimum(
     problem: Problem, plan: Plan, best: int | float, chosen: Sequence[int], least: float | None, slack: float
 ) -> Result:
-    """Return the answer with an assignment, after a check that its value on the model is the value found.
+    """Return the answer with an assignment, after checking that the model gives the assignment the same value.
 
     Args:
         problem: Problem of the task.
         plan: Plan that found the value.
-        best: The optimum as the plan found it.
+        best: The optimum that the plan found.
         chosen: Value index of each variable of the model.
-        least: Lower bound on the cost of any assignment, after rounding; None if nothing was rounded.
+        least: Lower bound on the cost of any assignment, corrected for rounding; None if nothing was rounded.
         slack: Largest rounding error of the value.
 
     Raises:
@@ -107,7 +107,7 @@ def checked_optimum(
 
 
 def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: list[int | float]) -> int | float | None:
-    """Return the optimum in the model's units from the values of the tree's roots; None if there is no solution.
+    """Return the optimum in the model's units from the values of the tree's roots; None if no assignment is allowed.
 
     Raises:
         InputError: The plan's semiring has no optimum.
@@ -119,21 +119,21 @@ def decode_value(problem: Problem, plan: Plan, encoded: Encoded, roots: list[int
     if encoded.impossible or any(root == forbidden for root in roots):
         return None
     sign = problem.model.sign
-    # The sum with 0 turns a negative zero into 0.
+    # Adding 0 turns a negative zero into 0.
     return 0 + sign * ring.total([*(sign * constant for constant in encoded.constants), *roots])
 
 
 def optimum_result(
     model: Model, bound: int | float, chosen: Sequence[int], score: int | float, tolerance: float = 0.0
 ) -> Result:
-    """Return the answer from a bound and an assignment, unless the model's upper bound excludes the assignment."""
+    """Return the answer from a bound and an assignment; an assignment beyond the model's upper bound is left out."""
     result = result_between(model, bound, chosen, tolerance, score)
     is_none = result.value is None and (bounds_meet(bound, score, tolerance) or model.is_beyond_bound(bound))
     return Result("infeasible", "mpe") if is_none else result
 
 
 def _report_best(execution: Execution, state: State, bounds: SliceBounds | None) -> None:
-    """Report the best assignment so far and the bound on all slices, as far as known, if the plan has slices."""
+    """Report the best assignment and the bound over all slices so far, if the plan has slices."""
     if execution.report_bounds is None or not execution.plan.form.variables:
         return
     model, sign = execution.problem.model, execution.problem.model.sign
@@ -155,10 +155,10 @@ def initial_state(execution: Execution) -> State:
 
 
 def _slice_bounds(execution: Execution, state: State) -> SliceBounds | None:
-    """Return the bounds of the slices; None if there are none.
+    """Return the bounds of the slices; None if the slices are not bounded.
 
-    They are computed once, together with a first solution, and kept in the state: a resumed run needs the same bounds,
-    because they determine the sequence of the slices.
+    Bounds are computed once, together with a first assignment, and stored in the state: a resumed run needs the same
+    bounds, because they determine the sequence of the slices.
     """
     from elimina.methods.slice_bounds import SliceBounds, bound_slices
 
@@ -174,7 +174,7 @@ def _slice_bounds(execution: Execution, state: State) -> SliceBounds | None:
 
 
 def _sequence(execution: Execution, bounds: SliceBounds | None, count: int) -> Sequence[int]:
-    """Return the sequence of the slices to run: promising ones first, if there are bounds."""
+    """Return the sequence of the slices to run: if there are bounds, promising slices come first."""
     numbers = execution.slice_numbers(count)
     if bounds is None or not execution.plan.form.variables:
         return numbers

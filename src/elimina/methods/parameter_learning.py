@@ -1,4 +1,4 @@
-"""Parameters of a Bayesian network from data: counts, or expectation maximisation where cells are missing."""
+"""Parameters of a Bayesian network from data: by counting, or by expectation maximisation if cells are missing."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ START_COUNT = 1.0
 
 
 class Fit(Displayed, Generic[Fitted]):
-    """Parameters that were fitted to data.
+    """Parameters fitted to data.
 
     Attributes:
         model: Network, or dynamic model, with the fitted distributions.
         log_likelihoods: Natural logarithm of the probability of all rows under the starting tables, and after each
-            iteration. Without a prior, no number is less than the one before it.
-        log_posteriors: ``log_likelihoods``, plus the logarithm of each probability times its pseudo-count. No number is
-            less than the one before it.
+            iteration. Without a prior, the sequence never decreases.
+        log_posteriors: ``log_likelihoods`` plus each pseudo-count times the logarithm of its probability. The sequence
+            never decreases.
         iterations: Number of iterations; 0 if no cell is missing.
         ended_by: ``converged``, ``max-iterations``, ``time-limit`` or ``interrupt``.
-        rows: Number of rows of the data, those of all sequences.
-        start: Number of the start that led here: 0 for the first one, then the restarts.
+        rows: Number of rows of the data, summed over all sequences.
+        start: Index of the start with the best fit: 0 for the first start; restarts follow.
 
     Examples:
         >>> import elimina
@@ -111,11 +111,11 @@ class FitOptions:
     """Settings of ``elimina.fit`` besides its arguments.
 
     Attributes:
-        start: First starting tables of expectation maximisation. ``counts``: from the rows that observe a whole family,
-            and random where no row does. ``model``: those of the structure.
+        start: First starting tables of expectation maximisation. ``counts``: estimated from the rows that observe a
+            whole family, and random where no row does. ``model``: the tables of the structure.
         restarts: Number of further, random starts; the best fit is returned.
         seed: Random seed of the starts.
-        tolerance: Increase of the log-posterior for each row of the data at which iterations end.
+        tolerance: Increase of the log-posterior per row of the data below which iterations end.
         max_iterations: Limit on the iterations of each start.
         ignore_extra: Ignore columns that are not variables of the model.
         progress: Function to call with the best fit after each iteration.
@@ -145,17 +145,17 @@ class FitOptions:
 
 
 class CheckedFitOptions(FitOptions):
-    """Options with plain values, as ``check_fit_options`` returns them."""
+    """Options with plain values, from ``check_fit_options``."""
 
     planning: CheckedOptions
 
 
 def check_fit_options(options: FitOptions) -> CheckedFitOptions:
-    """Return the options with plain values.
+    """Check the options, and return them with plain values.
 
     Raises:
         TypeError: An option has the wrong type.
-        InputError: An option is out of range, or an option of the plan does not go with a fit.
+        InputError: An option is out of range, or an option of the plan does not apply to a fit.
     """
     if not isinstance(options, FitOptions):
         raise arguments.wrong_type("options", options, "elimina.FitOptions")
@@ -200,11 +200,11 @@ def fitted_network(
 
     Args:
         structure: A network, or variable -> its parents.
-        frame: Data with the states that ``states`` lacks.
-        states: Variable -> its states, or their number, where the structure is a mapping.
+        frame: Data; they define the states that ``states`` lacks.
+        states: Variable -> its states or their number; only if the structure is a mapping.
 
     Raises:
-        InputError: States are unknown, or given for a network that has them.
+        InputError: States are unknown, or are given for a network that defines them.
     """
     if not isinstance(structure, Mapping):
         others = "a DynamicModel, a mapping from each variable to its parents, "
@@ -227,7 +227,7 @@ def rows_of(frame: Any, model: Model, *, ignore_extra: bool) -> Cases:
     """Return the rows of a frame, or of a file.
 
     Raises:
-        InputError: There is no row, or ``cases_from_frame`` refuses the frame.
+        InputError: The frame has no rows, or ``cases_from_frame`` rejects it.
     """
     if isinstance(frame, str | os.PathLike):
         cases = read_cases(frame, model, ignore_extra=ignore_extra)
@@ -245,12 +245,12 @@ def fit_parameters(
 
     Args:
         question: The data.
-        options: Options, as ``check_fit_options`` returns them.
+        options: Options from ``check_fit_options``.
         report: Function to call with the best fit so far, after each iteration that improves it.
 
     Raises:
         ImpossibleEvidenceError: A row has probability 0 under the starting tables of the model.
-        MemoryLimitError: The messages of a few rows do not fit.
+        MemoryLimitError: The messages for a small batch of rows do not fit.
     """
     families = question.families
     rows = weighted_rows(question.cases, len(families.model.variables))
@@ -265,7 +265,7 @@ class FitData(NamedTuple):
     Attributes:
         families: Families of the network.
         prior: Pseudo-counts of each family.
-        observed: Counts of the rows that observe a whole family.
+        observed: Counts from the rows that observe a whole family.
         rows: Number of rows.
     """
 
@@ -282,12 +282,12 @@ def best_fit(
     options: CheckedFitOptions,
     report: Callable[[Fit[Fitted]], None],
 ) -> Fit[Fitted]:
-    """Return the best fit of all starts, and close the work.
+    """Return the best fit of all starts, and release the work's memory.
 
     Args:
         work: Expectation maximisation on the data.
         data: The data.
-        model_of: Function that returns the model with some tables.
+        model_of: Function that returns the model with the tables it is called with.
         options: See ``fit_parameters``.
         report: See ``fit_parameters``.
     """
@@ -307,7 +307,7 @@ def best_fit(
         for number, start in enumerate(_starts(data, options)):
             iterates: list[Iterate] = []
             for iterate in work.iterates(start):
-                # Tables of earlier iterations are dropped: only their logarithms are needed.
+                # Only the logarithms of earlier iterations are needed, so their tables are dropped.
                 iterates = [earlier._replace(tables=[]) for earlier in iterates] + [iterate]
                 logger.info(
                     "start %d, iteration %d: log-likelihood %.10g", number, len(iterates) - 1, iterate.log_likelihood
@@ -338,7 +338,7 @@ def _starts(data: FitData, options: CheckedFitOptions) -> Iterator[list[Floats]]
     if options.start == "model":
         yield families.tables_of([factor.dense() for factor in families.model.factors])
     else:
-        # Tables without a complete row are drawn at random, because equal states of a latent variable would stay equal.
+        # Tables without complete rows are random: equal states of a latent variable would stay equal.
         yield families.tables_of(
             [
                 counts + START_COUNT + pseudo_counts if leader in observed_leaders else weights

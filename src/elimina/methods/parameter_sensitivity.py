@@ -1,9 +1,9 @@
-"""Sensitivity of a posterior to the numbers of a network's tables.
+"""Sensitivity of a posterior to the parameters of a network.
 
-A posterior is a quotient of two linear functions of a parameter, if the other numbers of its row change in proportion
-(Castillo, Gutiérrez and Hadi 1997; Darwiche 2003, "A Differential Approach to Inference in Bayesian Networks"). The
-coefficients of both functions follow from the posteriors of the families (each variable with its parents), with and
-without the query as evidence.
+If a parameter changes and the other parameters of its row change in proportion, a posterior is a quotient of two linear
+functions of the parameter (Castillo, Gutiérrez and Hadi 1997; Darwiche 2003, "A Differential Approach to Inference in
+Bayesian Networks"). The coefficients of both functions follow from the posteriors of the families (each variable with
+its parents), with and without the query as evidence.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Sensitivity(NamedTuple):
     As a function of the parameter's value t, the posterior is ``(a * t + b) / (c * t + d)``.
 
     Attributes:
-        variable: Variable whose distribution has the parameter.
-        state: State whose probability the parameter is.
+        variable: Variable whose distribution contains the parameter.
+        state: State whose probability is the parameter.
         parents: States of the parents: name -> state.
         value: Value of the parameter.
-        derivative: Derivative of the posterior by the parameter.
+        derivative: Derivative of the posterior with respect to the parameter.
         a: Coefficient of the parameter in the numerator.
         b: Constant of the numerator.
         c: Coefficient of the parameter in the denominator.
@@ -52,12 +52,12 @@ class Sensitivity(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Text of the parameter: ``P(Pump=failed | Power=off)``."""
+        """Parameter as text: ``P(Pump=failed | Power=off)``."""
         parents = ", ".join(f"{name}={state}" for name, state in self.parents.items())
         return f"P({self.variable}={self.state}{' | ' if parents else ''}{parents})"
 
     def at(self, value: float) -> float:
-        """Return the posterior of the query if the parameter had another value, from 0 to 1.
+        """Return the posterior of the query for another value of the parameter, from 0 to 1.
 
         The result is NaN if the change makes the evidence impossible.
         """
@@ -65,7 +65,7 @@ class Sensitivity(NamedTuple):
         return min(1.0, max(0.0, (self.a * value + self.b) / likelihood)) if likelihood > 0 else float("nan")
 
     def ends(self, change: float) -> tuple[float, float]:
-        """Return the posteriors if the parameter falls, and if it rises (at most to 1), by a share of its value."""
+        """Return the posteriors if the parameter decreases and increases (at most to 1) by a share of its value."""
         return self.at(self.value * (1 - change)), self.at(min(1.0, self.value * (1 + change)))
 
 
@@ -73,20 +73,21 @@ class Sensitivities(RowTable[Sensitivity]):
     """Sensitivities to all parameters, the largest derivative first.
 
     Attributes:
-        query: The event that is asked about: name -> state.
-        posterior: Its probability given the evidence.
+        query: Event of the posterior: name -> state.
+        posterior: Probability of the query given the evidence.
     """
 
     fields = Sensitivity._fields
 
     def __init__(self, rows: Sequence[Sensitivity], query: dict[str, State], posterior: float) -> None:
-        # Derivatives are rounded before sorting: those of both states of a binary variable differ only by rounding.
+        # Derivatives are rounded before sorting, because those of both states of a binary variable differ only by
+        # rounding.
         super().__init__(sorted(rows, key=lambda row: -float(f"{abs(row.derivative):.9e}")))
         self.query, self.posterior = query, posterior
 
     @property
     def event(self) -> str:
-        """Text of the query: ``P(Bearing=worn)``."""
+        """Query as text: ``P(Bearing=worn)``."""
         return f"P({', '.join(f'{name}={state}' for name, state in self.query.items())})"
 
     def _figures(self) -> list[tuple[str, str]]:
@@ -100,15 +101,15 @@ def parameter_sensitivities(
     families: Mapping[tuple[str, ...], Floats],
     rounding: float,
 ) -> Sensitivities:
-    """Return the sensitivities of a posterior to all parameters that are neither 0 nor the only ones of their rows.
+    """Return the sensitivities of a posterior to all parameters that are not 0 and not alone in their row.
 
     Args:
         model: A Bayesian network.
-        query: Variable index -> value index of the event that is asked about.
-        posterior: Its probability given the evidence.
-        families: Names of each factor's scope -> the scope's joint posteriors in two cases: given the evidence, and
+        query: Event of the posterior: variable index -> value index.
+        posterior: Probability of the query given the evidence.
+        families: Names of each factor's scope -> joint posteriors of the scope in two cases: given the evidence, and
             given the evidence and the query (zeros if the query has probability 0).
-        rounding: Relative difference of derivatives that counts as none.
+        rounding: Relative difference at which derivatives count as equal.
     """
     rows: list[Sensitivity] = []
     for number, factor in enumerate(model.factors):
@@ -126,10 +127,10 @@ def _of_factor(
     Args:
         model: A Bayesian network.
         number: Number of the factor.
-        family: Posterior of the factor's scope.
-        event: Posterior of the scope together with the query.
+        family: Joint posterior of the factor's scope.
+        event: Joint posterior of the scope and the query.
         posterior: Posterior of the query.
-        rounding: Relative difference of derivatives that counts as none.
+        rounding: Relative difference at which derivatives count as equal.
     """
     assert model.children is not None
     factor, child = model.factors[number], model.children[number]

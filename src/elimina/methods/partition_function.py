@@ -1,4 +1,4 @@
-"""Partition function by running a plan, slice by slice."""
+"""Partition function from running a plan, slice by slice."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 def partition(execution: Execution, clock: dict[str, float]) -> Result:
-    """Sum over all assignments, slice by slice; slices that may underflow run again in logarithms."""
+    """Sum over all assignments, slice by slice; slices that may have underflowed run again in logarithms."""
     plan = execution.plan
     scales = Scales(plan)
     sweep = Sweep(execution, clock)
     numbers = execution.slice_numbers(sweep.count)
-    # ``done``: finished slices of both sweeps; ``sum``: their sum; ``again``: positions of slices to run again.
+    # ``done``: number of finished slices of both sweeps; ``sum``: their sum; ``again``: positions of slices to repeat.
     state: State = {"sum": (0, []), "again": [], **execution.state}
     total, done = ScaledSum(*state["sum"]), state["done"]
-    # After an interrupt between a slice and the update of ``done``, the slice runs once more.
+    # After an interrupt between a slice and the update of ``done``, the slice runs again.
     again = [position for position in state["again"] if position < done]
 
     def save() -> None:

@@ -1,4 +1,4 @@
-"""State with which the next search of the same problem continues."""
+"""State from which the next search of the same problem resumes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ FIRST_CONSISTENCY_SECONDS = 0.25
 """Seconds of soft local consistency before any other method."""
 
 MIN_KEPT_MEMORY_BYTES = 1 << 30
-"""Least memory limit, in bytes, with which the state of a search is kept."""
+"""Least memory limit, in bytes, at which the state of a search is stored."""
 
 
 class PausedSearch:
-    """State kept by a search for the next one of the same problem.
+    """Stored state of a search, for the next search of the same problem.
 
     Attributes:
         problem: Problem of both searches; None: no search has been paused.
         original: The problem with its costs shifted.
         improvement: Paused local search; None: it has not begun, or its tables are too large.
         consistency: Paused soft local consistency; None: it has not begun, or has to restart.
-        first_order: Elimination order that was found quickly; None: there is none.
-        order: Number of the order of soft local consistency (``consistency_order``).
-        orders: Number of the last order that was tried.
+        first_order: Elimination order from a quick search; None: no such order.
+        order: Number of the elimination order of soft local consistency (``consistency_order``).
+        orders: Number of the latest order that was tried.
         is_spent: True if soft local consistency has finished.
         unit: Unit of the costs when soft local consistency last finished.
     """
@@ -37,7 +37,7 @@ class PausedSearch:
         self.clear()
 
     def within(self, problem: Problem, memory: int) -> PausedSearch:
-        """Return this state, cleared if it is of another problem; or a new state, if memory is scarce."""
+        """Return this state, cleared if it belongs to another problem, or a new state if memory is scarce."""
         if memory < MIN_KEPT_MEMORY_BYTES:
             return PausedSearch()
         if self.problem is not problem:
@@ -45,7 +45,7 @@ class PausedSearch:
         return self
 
     def clear(self, problem: Problem | None = None) -> None:
-        """Drop the state, and set the problem of the next search."""
+        """Discard the state, and set the problem of the next search."""
         self.problem = problem
         self.original: ShiftedProblem | None = None
         self.improvement: AssignmentSearch | None = None

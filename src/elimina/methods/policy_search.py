@@ -1,10 +1,11 @@
-"""Upper bounds on expected utilities where decisions forget, and policies of largest expected utility.
+"""Upper bounds on expected utilities in diagrams with forgetting, and policies of largest expected utility.
 
-In a relaxation, each decision has further observations, such that the diagram is soluble: its maximum expected utility
-is an upper bound (Nilsson and Höhle 2001; Yuan, Wu and Hansen 2010). In a long diagram, a decision remembers as many
-earlier ones as memory allows, and observes the state of the world before these. There is a conflict if the policies of
-the relaxation take several states at one combination of a decision's original observations. Branch and bound then fixes
-this state. Without conflicts, the policies are policies of the diagram itself, whose expected utility is the bound.
+In a relaxation, decisions have additional observations that make the diagram soluble; its maximum expected utility is
+an upper bound (Nilsson and Höhle 2001; Yuan, Wu and Hansen 2010). In a long diagram, a decision remembers as many
+earlier decisions as memory allows, and observes the state of the world before these. A conflict is a combination of a
+decision's original observations at which the policies of the relaxation take several states. Branch and bound then
+fixes one of these states. Without conflicts, the policies are also policies of the diagram, and their expected utility
+is the bound.
 """
 
 from __future__ import annotations
@@ -27,26 +28,26 @@ from elimina.model.table import Table
 from elimina.planning.checked_options import CheckedOptions
 
 Allowed = Mapping[int, NDArray[np.bool_]]
-"""Decision -> the states that it may take at each combination of its observations."""
+"""Decision -> its allowed states at each combination of its observations."""
 
 _MAX_RELAXED_BYTES = 1 << 24
-"""Largest number of bytes that the update of a relaxation's policy may take: each node computes all policies."""
+"""Largest number of bytes for the update of a relaxation's policy: each node recomputes all policies."""
 
 _PROOF_GAP = 1e-11
-"""Policies are optimal if the gap is at most this share of the range of the utilities."""
+"""Largest gap at which policies count as optimal, as a share of the range of the utilities."""
 
 _MIN_CONFLICT = 1e-12
 """Least probability of a conflict between the policies of a relaxation and those of the diagram."""
 
 
 class _Relaxation(NamedTuple):
-    """A soluble diagram in which decisions have further observations.
+    """A soluble diagram in which decisions have additional observations.
 
     Attributes:
         graph: Graph of the diagram.
-        order: Decisions in the order in which their policies are computed: the last one first.
-        own: Decision -> the observations that it has in the diagram itself.
-        added: Decision -> further observations.
+        order: Decisions in the order in which their policies are computed: the last decision first.
+        own: Decision -> its observations in the diagram itself.
+        added: Decision -> its additional observations.
     """
 
     graph: DecisionGraph
@@ -55,7 +56,7 @@ class _Relaxation(NamedTuple):
     added: Mapping[int, tuple[int, ...]]
 
     def scope(self, decision: int) -> tuple[int, ...]:
-        """Return the observations of a decision, and itself."""
+        """Return the observations of a decision, followed by the decision."""
         return (*self.own[decision], *self.added[decision], decision)
 
 
@@ -64,11 +65,11 @@ class _Node(NamedTuple):
 
     Attributes:
         bound: Upper bound on the expected utility.
-        allowed: States that the decisions may take.
+        allowed: Allowed states of the decisions.
         relaxed: Best policies of the relaxation.
         policies: Policies of the diagram that are closest to those of the relaxation.
-        conflict: Decision and combination of its observations at which the relaxation takes several states; None:
-            there is none.
+        conflict: Decision and combination of its observations at which the relaxation takes several states; None: no
+            conflict.
     """
 
     bound: float
@@ -84,13 +85,13 @@ def best_policies(
     report: Callable[[PolicySet], None],
     is_over: Callable[[int], bool],
 ) -> PolicySet:
-    """Return policies of largest expected utility, or the best ones so far where the diagram is not soluble.
+    """Return policies of largest expected utility; if the diagram is not soluble, the best ones so far.
 
     Args:
         question: The diagram, the evidence and the given policies.
         options: Planning options.
-        report: Function that is called with the best policies so far, as they and their bounds improve.
-        is_over: Function of the number of eliminations that returns whether branch and bound ends.
+        report: Function that is called with the best policies so far whenever they or their bounds improve.
+        is_over: Function that returns, from the number of eliminations, whether branch and bound has to end.
 
     Raises:
         ImpossibleEvidenceError: The evidence has probability 0.
@@ -121,14 +122,14 @@ def _searched(
     upper: float,
     is_over: Callable[[int], bool],
 ) -> Iterator[PolicySet]:
-    """Yield better and better policies, with closer and closer upper bounds on the largest expected utility.
+    """Yield improving policies, with decreasing upper bounds on the largest expected utility.
 
     Args:
         question: The diagram, the evidence and the given policies.
         updates: Updates of the diagram's policies.
-        start: Policies to begin with. Those of extremal decisions are optimal.
+        start: Initial policies. Those of extremal decisions are optimal.
         upper: Upper bound on the expected utility of any policies.
-        is_over: Function of the number of eliminations that returns whether the search ends.
+        is_over: Function that returns, from the number of eliminations, whether the search has to end.
     """
     best = start
     for relaxations in _relaxations(question, updates):
@@ -148,12 +149,12 @@ def _searched(
 
 
 def _relaxations(question: DecisionQuestion, updates: PolicyUpdates) -> list[Iterator[_Relaxation]]:
-    """Return two series of soluble relaxations with closer and closer bounds; the first non-empty series is used."""
+    """Return two series of soluble relaxations with decreasing bounds; the first non-empty series is used."""
     return [_full_memory(question, updates), _windows(question, updates)]
 
 
 def _full_memory(question: DecisionQuestion, updates: PolicyUpdates) -> Iterator[_Relaxation]:
-    """Yield the relaxation in which decisions remember everything, if it is soluble and its policies are small."""
+    """Yield the relaxation with full memory of all observations, if it is soluble and its policies are small."""
     relaxation, needed = _relaxation(question, updates, len(updates.order.others))
     if relaxation is not None and needed <= _MAX_RELAXED_BYTES:
         yield relaxation
@@ -172,13 +173,13 @@ def _windows(question: DecisionQuestion, updates: PolicyUpdates) -> Iterator[_Re
 def _relaxation(question: DecisionQuestion, updates: PolicyUpdates, window: int) -> tuple[_Relaxation | None, int]:
     """Return a relaxation (None if it is not soluble), and the bytes of its policies.
 
-    A decision remembers a number of earlier decisions, with all that these observed. It also observes all variables
+    A decision remembers a number of earlier decisions together with their observations. It also observes all variables
     that neither these decisions nor later ones affect, such as the state of the world before them.
 
     Args:
         question: The diagram, the evidence and the given policies.
         updates: Updates of the diagram's policies.
-        window: Number of earlier decisions.
+        window: Number of earlier decisions that are remembered.
     """
     decisions = updates.graph.sequence_of(updates.order.others)
     evidence = set(question.evidence)
@@ -204,7 +205,7 @@ def _relaxation(question: DecisionQuestion, updates: PolicyUpdates, window: int)
 
 
 def _bounded(policy_set: PolicySet, upper_bound: float, updates: PolicyUpdates) -> PolicySet:
-    """Return policies with an upper bound on the expected utility of all others; they are optimal if they reach it."""
+    """Return policies with an upper bound on the expected utility; they are optimal if they reach it."""
     is_optimal = upper_bound - policy_set.value <= _PROOF_GAP * updates.utility_range
     return policy_set._replace(upper_bound=policy_set.value if is_optimal else upper_bound, is_optimal=is_optimal)
 
@@ -220,7 +221,7 @@ class _Search:
         upper_bound: Upper bound on the expected utility of any policies.
 
     Attributes:
-        upper_bound: Largest bound of the nodes that are left.
+        upper_bound: Largest bound of the open nodes.
     """
 
     def __init__(
@@ -241,7 +242,7 @@ class _Search:
         self._root: _Node | None = None
 
     def begin(self) -> Iterator[PolicySet]:
-        """Solve the relaxation without restrictions, and yield its bound and better policies."""
+        """Solve the relaxation without restrictions; yield its bound, and then better policies."""
         root = self._root = self._node(self._everything, self.upper_bound, {})
         self.upper_bound = root.bound
         self._best = self._bounded(max(root.bound, self._best.value))
@@ -249,7 +250,7 @@ class _Search:
         yield from self._improve(root.policies, is_updated=True)
 
     def run(self, best: PolicySet, is_over: Callable[[int], bool]) -> Iterator[PolicySet]:
-        """Yield policies and bounds after those of ``begin``: see ``_searched``; ``best``: the best policies so far."""
+        """Yield policies and bounds after those of ``begin``: see ``_searched``; ``best``: best policies so far."""
         self._best, root = best, self._root
         assert root is not None
         numbers = itertools.count()
@@ -263,7 +264,7 @@ class _Search:
                 return
             heapq.heappop(queue)
             for child in self._children(node):
-                # Policies are updated at the nodes 1, 2, 4, 8 and so on, which finds good ones early.
+                # Policies are updated at the nodes 1, 2, 4, 8 and so on, to find good ones early.
                 yield from self._improve(child.policies, is_updated=self._nodes.bit_count() == 1)
                 if child.conflict is not None:
                     heapq.heappush(queue, (-child.bound, next(numbers), child))
@@ -274,7 +275,7 @@ class _Search:
         return _bounded(self._best, upper_bound, self._updates)._replace(nodes=self._nodes)
 
     def _improve(self, policies: dict[int, Table], *, is_updated: bool) -> Iterator[PolicySet]:
-        """Yield policies if they are better than all before; with ``is_updated``, after each round of updates."""
+        """Yield policies if they are better than the best so far; with ``is_updated``, after each round of updates."""
         if is_updated:
             policy_sets = list(self._updates.improved(dict(policies), self._best.start))
         else:
@@ -287,14 +288,14 @@ class _Search:
                 yield self._best
 
     def _children(self, node: _Node) -> Iterator[_Node]:
-        """Yield the nodes in which a node's conflict is settled, one for each state."""
+        """Yield a child for each state that resolves a node's conflict."""
         assert node.conflict is not None
         decision, row = node.conflict
         for state in np.flatnonzero(node.allowed[decision][row]).tolist():
             restricted = node.allowed[decision].copy()
             restricted[row] = False
             restricted[row][state] = True
-            # Later decisions keep their policies, because these do not depend on this decision's policy.
+            # Policies of later decisions do not depend on this decision's policy, so they stay the same.
             later = self._relaxation.order[: self._relaxation.order.index(decision)]
             yield self._node({**node.allowed, decision: restricted}, node.bound, {d: node.relaxed[d] for d in later})
 
@@ -302,9 +303,9 @@ class _Search:
         """Solve the relaxation with restricted policies.
 
         Args:
-            allowed: States that the decisions may take.
+            allowed: Allowed states of the decisions.
             bound: Upper bound of the parent.
-            later: Best policies of the last decisions.
+            later: Best policies of the later decisions.
         """
         self._nodes += 1
         updates, relaxation = self._updates, self._relaxation

@@ -1,4 +1,4 @@
-"""Posteriors within the memory limit: exact if an elimination fits, otherwise estimates."""
+"""Posteriors within the memory limit: exact ones if an elimination fits, otherwise estimates."""
 
 from __future__ import annotations
 
@@ -36,20 +36,20 @@ from elimina.running.host import host_memory
 from elimina.running.plan_choice import plan_problem
 
 _QUICK_CELL_SECONDS = 1e-7
-"""Seconds of the first sweeps of belief propagation for each cell of the factors, on graphs such as grids."""
+"""Seconds of the first sweeps of belief propagation per cell of the factors, on graphs such as grids."""
 
 ESTIMATE_SECONDS = 1.0
-"""Seconds for estimates without a time limit."""
+"""Seconds for estimates if there is no time limit."""
 
 
 class PosteriorEstimation:
     """State of the approximate methods for posteriors.
 
     Args:
-        inquiry: Posteriors that are asked for.
+        inquiry: The requested posteriors.
         options: Options of the call.
-        memory_bytes: Bytes that a method may use.
-        find_order: Function that returns the free variables in a quick order of elimination; None: methods find one.
+        memory_bytes: Memory limit of a method, in bytes.
+        find_order: Function that returns a quick elimination order of the free variables; None: methods find their own.
     """
 
     def __init__(
@@ -64,27 +64,27 @@ class PosteriorEstimation:
 
     @property
     def best(self) -> Result | None:
-        """Answer of the current best estimate; None if there is none."""
+        """Answer from the current best estimate; None if there is no estimate."""
         estimate = self._estimation.best
         return None if estimate is None else _estimated_posteriors(self._inquiry, estimate)
 
     def improve(self, deadline: float) -> Iterator[Result]:
-        """Yield answers as better estimates are made, until a time.
+        """Yield answers as estimates improve, until a deadline.
 
         Args:
-            deadline: The time, by ``time.monotonic``.
+            deadline: Deadline by ``time.monotonic``.
         """
         for estimate in self._estimation.improve(deadline):
             yield _estimated_posteriors(self._inquiry, estimate)
 
 
 def quick_posteriors(inquiry: MarginalQuery, seconds: float) -> Result | None:
-    """Return posteriors by a few sweeps of belief propagation.
+    """Estimate posteriors by a few sweeps of belief propagation.
 
-    There are none (None) if the sweeps take longer than some seconds, or if messages underflow.
+    Return None if the sweeps would take longer than the time limit, or if messages underflow.
 
     Args:
-        inquiry: Posteriors that are asked for.
+        inquiry: The requested posteriors.
         seconds: Time limit, in seconds.
     """
     problem = inquiry.structure.problem
@@ -101,16 +101,16 @@ def quick_posteriors(inquiry: MarginalQuery, seconds: float) -> Result | None:
 
 
 def posteriors_within(observed: Observed, asked: Sequence[int], options: CheckedOptions, seconds: float) -> Result:
-    """Return posteriors of a model: exact ones if their elimination fits the memory, and otherwise estimates.
+    """Return posteriors of a model: exact ones if their elimination fits the memory, otherwise estimates.
 
     Args:
-        observed: A probability model, and its observations.
-        asked: The variables whose posteriors are asked for.
-        options: Planning options, with the memory that may be used.
+        observed: A probability model and its observations.
+        asked: The queried variables.
+        options: Planning options, including the memory limit.
         seconds: Time limit of the estimates, in seconds.
 
     Raises:
-        MemoryLimitError: The elimination does not fit, and neither do the tables themselves or any approximate method.
+        MemoryLimitError: Neither the elimination nor any approximate method fits.
     """
     model, evidence, merged = rewritten_for_sums(observed)
     problem = prepare(model, "mar", evidence)
@@ -142,11 +142,11 @@ def error_of(result: Result) -> float:
 
 
 def _estimated_posteriors(inquiry: MarginalQuery, estimate: SumEstimate) -> Result:
-    """Return the answer by an estimate for an inquiry's structure.
+    """Return the answer from an estimate for the structure of a query.
 
     Args:
-        inquiry: Posteriors that are asked for.
-        estimate: Estimate of the sum of the structure's problem, and of its marginals.
+        inquiry: The requested posteriors.
+        estimate: Estimate of the sum of the structure's problem and of its marginals.
     """
     structure, problem = inquiry.structure, inquiry.structure.problem
     stats: dict[str, Any] = {**NO_PLAN, "method": estimate.method, **estimate.figures}
@@ -169,7 +169,7 @@ def _estimated_posteriors(inquiry: MarginalQuery, estimate: SumEstimate) -> Resu
 
 
 def _may_be_impossible(inquiry: MarginalQuery) -> bool:
-    """Return whether factors with zeros, on which the query does not depend, may contradict the evidence."""
+    """Return whether factors with zeros that are irrelevant to the query may contradict the evidence."""
     left_out = [inquiry.model.factors[number] for number in inquiry.structure.left_out]
     return any(not table.values.all() or table.default == 0 for table in left_out)
 

@@ -27,21 +27,21 @@ from elimina.result import Marginals, Result
 from elimina.running.host import host_memory
 
 _TRIAL_ORDER_SECONDS = 0.1
-"""Seconds of the search for an order of a joint distribution, where the messages of the model do not fit."""
+"""Seconds of the order search for a joint distribution if the messages of the model do not fit."""
 
 
 class PosteriorQueries(CompiledTree):
-    """Posteriors given the evidence: exact, or estimated where the messages do not fit into memory."""
+    """Posteriors given the evidence: exact, or estimated if the messages do not fit into memory."""
 
     _estimate: tuple[Observations, Result] | None = None
-    """Evidence, and the estimated answer."""
+    """Evidence, and the estimated answer for it."""
 
     @one_call_at_a_time
     def marginals(self, variables: Sequence[str | int] | None = None) -> NamedTables:
         """Return the posterior of each variable given the evidence: name -> ``NamedTable``. See ``error``.
 
         Args:
-            variables: Names or indices; None: all.
+            variables: Names or indices of variables; None: all.
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
@@ -52,7 +52,7 @@ class PosteriorQueries(CompiledTree):
         return NamedTables(posteriors, self.model.__getitem__, "probability")
 
     def _estimates_of(self, variables: Sequence[str | int] | None) -> dict[str, NDArray[np.float64]]:
-        """Return estimated posteriors of some variables, or of all.
+        """Return estimated posteriors of some variables; None: of all.
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
@@ -68,7 +68,7 @@ class PosteriorQueries(CompiledTree):
         return {name: tables[name] for name in names_of(self.model, indices)}
 
     def _estimated(self) -> Result:
-        """Return the posteriors of all variables from estimates, made once for a set of evidence."""
+        """Return estimated posteriors of all variables, computed once for each set of evidence."""
         if self._estimate is None or self._estimate[0] is not self._observations:
             observed, variables = with_leaves(self.model, self._observations), range(len(self.model.variables))
             self._estimate = self._observations, posteriors_within(observed, variables, self._options, ESTIMATE_SECONDS)
@@ -77,7 +77,7 @@ class PosteriorQueries(CompiledTree):
 
     @one_call_at_a_time
     def max_marginals(self, variables: Sequence[str | int] | None = None) -> NamedTables:
-        """Return the best assignment's probability with each state, over that of the best of all: see ``marginals``."""
+        """Return the best probability of an assignment with each state, relative to the best of all assignments."""
         return NamedTables(self._tables("min-sum", variables), self.model.__getitem__, "relative_probability")
 
     @property
@@ -104,15 +104,15 @@ class PosteriorQueries(CompiledTree):
     @one_call_at_a_time
     @memory_errors_of_trees
     def joint(self, variables: Sequence[str | int]) -> NamedTable:
-        """Return the posterior joint distribution of some variables, axes in this order; each call makes a plan.
+        """Return the posterior joint distribution of some variables, with axes in this order; each call makes a plan.
 
         If the plan does not fit into memory, the distribution is estimated: see ``error``.
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
-            InputError: There is no such variable, or one is named twice.
-            MemoryLimitError: The plan needs more memory, and the options ask for exact answers or a GPU; or the joint
-                distribution itself does.
+            InputError: A variable is unknown, or named twice.
+            MemoryLimitError: The plan does not fit into memory, and the options ask for exact answers or a GPU; or the
+                joint distribution itself does not fit.
             TypeError: The variables are a set, which has no order.
         """
         arguments.in_order("variables", variables)
@@ -121,18 +121,18 @@ class PosteriorQueries(CompiledTree):
 
     @memory_errors_of_trees
     def conditional(self, variables: Sequence[str | int], given: Sequence[str | int]) -> NamedTable:
-        """Return the posterior of some variables at each combination of states of others; each call makes a plan.
+        """Return the posterior of some variables for each combination of states of others; each call makes a plan.
 
-        The axes are ``variables``, then ``given``. Where a combination of states of ``given`` has
-        probability 0, the numbers are NaN.
+        The axes are ``variables``, then ``given``. Numbers are NaN where the combination of states of ``given`` has
+        probability 0.
 
         Args:
-            variables: Names or indices.
+            variables: Names or indices of variables.
             given: Names or indices of other variables.
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
-            InputError: There is no such variable, or one is named twice.
+            InputError: A variable is unknown, or named twice.
             MemoryLimitError: The plan needs more memory.
             TypeError: The variables are a set, which has no order.
         """
@@ -163,7 +163,7 @@ class PosteriorQueries(CompiledTree):
         if self.is_exact:
             self._check_possible()
         model, hard, merged = rewritten_for_sums(with_leaves(self.model, self._observations))
-        # A plan of a joint distribution leaves out irrelevant factors, so the evidence is checked here.
+        # A plan of a joint distribution leaves out irrelevant factors, so it may miss that the evidence is impossible.
         if not self.is_exact and self.log10_evidence == -math.inf:
             raise ImpossibleEvidenceError(impossible_text(self.model, self._observations))
         needed, room = 8 * math.prod(self.model.sizes[v] for v in asked), host_memory(self._options)
@@ -183,7 +183,7 @@ class PosteriorQueries(CompiledTree):
         return table
 
     def _joint_table(self, model: Model, evidence: Mapping[int, int], asked: Sequence[int]) -> NDArray[np.float64]:
-        """Return the joint table of variables, estimated if no plan for it fits; observed ones have length 1.
+        """Return the joint table of variables, estimated if no plan for it fits; axes of observed ones have length 1.
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.

@@ -1,10 +1,10 @@
-"""Distributions to draw samples from: each variable is drawn given those drawn before it, by its bucket's tables.
+"""Sampling distributions: each variable is drawn given the earlier ones, by the tables of its bucket.
 
 Variables are drawn in reverse elimination order. At the states drawn so far, the product of the factors and messages in
-a variable's bucket is proportional to the conditional distribution of the variable (Dechter 1999, section 7). If
-buckets are partitioned, the messages are those of weighted mini-buckets (Liu, Fisher and Ihler 2015, "Probabilistic
-variational bounds for graphical models"). A sample's weight is its probability in the model divided by the probability
-of drawing it. The bound on the sum also bounds all weights.
+a variable's bucket is proportional to the variable's conditional distribution (Dechter 1999, section 7). If buckets are
+partitioned, the messages are those of weighted mini-buckets (Liu, Fisher and Ihler 2015, "Probabilistic variational
+bounds for graphical models"). A sample's weight is its product in the model divided by the probability of drawing it.
+The bound on the sum also bounds all weights.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ _ZERO_SUM = "the model's sum is 0, so there are no samples: remove some of the e
 
 
 class Proposal(NamedTuple):
-    """A sampling distribution, and the reference of its weights.
+    """A sampling distribution and its properties.
 
     Attributes:
         sampler: Sampler that draws all variables.
-        variables: Variable of each row of its samples.
-        log_constant: Natural logarithm of a constant by which the sampler's weights have to be multiplied.
-        log_bound: Upper bound on the natural logarithm of each weight, and of the sum; infinity if there is none.
-        is_exact: True if samples are drawn from the model's distribution: then all weights are the same.
-        bytes: Memory of its tables.
+        variables: Variable of each row of the samples.
+        log_constant: Natural logarithm of the constant factor of the sampler's weights.
+        log_bound: Upper bound on the natural logarithm of each weight and of the sum; infinity if there is none.
+        is_exact: True if samples follow the model's distribution, so that all weights are equal.
+        bytes: Memory of the tables.
         divided: Number of partitioned buckets.
     """
 
@@ -66,13 +66,13 @@ class Proposal(NamedTuple):
 
 
 def exact_plan(problem: Problem, order: Sequence[int], options: CheckedOptions, memory: int) -> Plan:
-    """Plan an elimination whose messages stay in the host's memory; the plan need not fit.
+    """Plan an elimination whose messages stay in the host's memory; the plan may exceed the memory limit.
 
     Args:
         problem: Problem of the task ``pr``.
         order: The free variables in elimination order.
         options: Planning options.
-        memory: Bytes that the elimination may take.
+        memory: Memory limit of the elimination, in bytes.
     """
     return make_plan(Elimination(problem, order, CpuBackend(options.threads).machine, memory, keeps_messages=True))
 
@@ -80,17 +80,17 @@ def exact_plan(problem: Problem, order: Sequence[int], options: CheckedOptions, 
 def mini_bucket_plan(
     problem: Problem, order: Sequence[int], options: CheckedOptions, memory: int, seconds: float
 ) -> Plan:
-    """Plan weighted mini-buckets with the i-bound of the options, or the largest ones within the limits.
+    """Plan weighted mini-buckets with the i-bound of the options or, without one, the largest that the limits allow.
 
     Args:
         problem: Problem of the task ``pr``.
         order: The free variables in elimination order.
         options: Planning options.
-        memory: Bytes that the mini-buckets may take.
-        seconds: Estimated seconds that the mini-buckets may take, unless the options have an i-bound.
+        memory: Memory limit of the mini-buckets, in bytes.
+        seconds: Limit on the estimated seconds of the mini-buckets, unless the options have an i-bound.
 
     Raises:
-        MemoryLimitError: Mini-buckets of the given i-bound do not fit or, if none is given, not even the smallest ones.
+        MemoryLimitError: Mini-buckets with the i-bound of the options or, without one, the smallest ones do not fit.
     """
     machine, ibound = CpuBackend(options.threads).machine, "auto" if options.ibound is None else options.ibound
     plan = make_bounded_plan(
@@ -106,7 +106,7 @@ def mini_bucket_plan(
 
 
 def message_proposal(problem: Problem, plan: Plan, options: CheckedOptions, deadline: float | None) -> Proposal:
-    """Run a plan, and return the proposal by its messages.
+    """Run a plan, and return the proposal from its messages.
 
     Args:
         problem: Problem of the task ``pr``.
@@ -159,7 +159,7 @@ def _exact_proposal(execution: Execution) -> Proposal:
             del arena
             continue
         log_sum = scales.sum_of(run).times(encoded.factor).log10 * math.log(10)
-        # Padding between tables is undefined, so warnings about its logarithms are ignored.
+        # Padding between tables is uninitialised, so warnings about its logarithms are suppressed.
         with np.errstate(divide="ignore", invalid="ignore"):
             np.log(arena, out=arena)
         break
@@ -171,7 +171,7 @@ def _exact_proposal(execution: Execution) -> Proposal:
 
 
 class LoggedTables:
-    """Logarithms of tables one after another, and their places in the form of ``Sampler``.
+    """Consecutive tables of logarithms, with their positions in the form that ``Sampler`` takes.
 
     Attributes:
         cells: Number of cells.
@@ -183,13 +183,13 @@ class LoggedTables:
         self._logs: list[NDArray[np.float64]] = []
 
     def add(self, scope: Sequence[int], home: int, logs: NDArray[np.float64], origin: int = -1) -> None:
-        """Add a table to the bucket of one of its variables, or a message without variables to any bucket.
+        """Add a table to the bucket of one of its variables, or a message without variables to the bucket ``home``.
 
         Args:
             scope: Rows of the table's variables.
             home: Row of the bucket's variable.
             logs: Logarithms of the table's values, with the axes of the scope.
-            origin: Row of the bucket that has sent the table; -1: it is a factor.
+            origin: Row of the bucket that sent the table; -1: a factor.
         """
         others: list[int] = []
         stride, home_stride = 1, 0
@@ -204,7 +204,7 @@ class LoggedTables:
         self.cells += logs.size
 
     def add_table(self, table: Table, row: Mapping[int, int], home: int) -> None:
-        """Add a table of probabilities: see ``add``; ``row`` has the row of each variable."""
+        """Add a table of probabilities: see ``add``; ``row`` maps variables to rows."""
         with np.errstate(divide="ignore"):
             self.add([row[v] for v in table.scope], row[home], np.log(table.dense().astype(np.float64)))
 
@@ -213,9 +213,9 @@ class LoggedTables:
 
         Args:
             sizes: Number of values of each row.
-            first: Lowest row, which is drawn last.
-            last: End of the rows: the row before it is drawn first.
-            is_weighted: True if samples are weighted by the sum of the tables' product over each variable.
+            first: Lowest row; it is drawn last.
+            last: End of the rows; the row before it is drawn first.
+            is_weighted: True if samples are weighted by the sum over each variable of its tables' product.
         """
         arena = self._logs[0] if len(self._logs) == 1 else np.concatenate([np.zeros(0), *self._logs])
         weighted = np.full(len(sizes), is_weighted, dtype=np.uint8)
@@ -223,14 +223,14 @@ class LoggedTables:
 
 
 def forward_proposal(problem: Problem, memory: int) -> Proposal | None:
-    """Return the proposal that draws a network's parents before their children.
+    """Return the proposal that draws the parents of a network before their children.
 
-    It is likelihood weighting (Fung and Chang 1990), except that an observation already affects the draw of the last of
-    its parents. There is no proposal (None) if the model is not a network, the tables do not fit, or a constant is 0.
+    It is likelihood weighting (Fung and Chang 1990), except that an observation also affects the draw of the last of
+    its parents. The result is None if the model is not a network, the tables do not fit, or a constant is 0.
 
     Args:
         problem: Problem of the task ``pr``.
-        memory: Bytes that the proposal may take.
+        memory: Memory limit of the proposal, in bytes.
     """
     model = problem.model
     if model.children is None or len(set(model.children)) < len(model.children):
@@ -274,12 +274,12 @@ def mixture_of(proposals: Sequence[Proposal]) -> Proposal:
 
 
 def descendant_sampler(descendants: Mapping[int, Table], sizes: Sequence[int], drawn: Sequence[int]) -> Sampler:
-    """Return a sampler of ``descendants_of`` a problem.
+    """Return a sampler of the ``descendants_of`` a problem.
 
     Args:
-        descendants: The variables and their distributions.
+        descendants: Variables and their distributions.
         sizes: Domain sizes of all variables.
-        drawn: Variables of the first rows, which another sampler draws.
+        drawn: Variables of the first rows, which another sampler has drawn.
     """
     rows = (*drawn, *descendants)
     row = {v: number for number, v in enumerate(rows)}

@@ -13,30 +13,30 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 MEMORY_STEPS = 10
-"""Number of steps whose changes of the gradient represent the curvature."""
+"""Number of steps from whose changes of the gradient the curvature is estimated."""
 
 VECTORS = 2 * MEMORY_STEPS + 8
-"""Number of vectors of the parameters' length in a minimisation."""
+"""Number of vectors of parameters that a minimisation stores."""
 
 _MAX_CHANGE = 4.0
 """Largest change of a parameter in a step."""
 
 _SUFFICIENT_DECREASE = 1e-4
-"""Accepted share of the decrease predicted by the slope (Armijo's rule)."""
+"""Least share of the decrease predicted by the slope at which a step is accepted (Armijo's rule)."""
 
 _MIN_STEP = 1e-6
-"""Shortest step that is tried, relative to the direction."""
+"""Shortest step that is tried, as a multiple of the direction."""
 
 _MIN_CURVATURE = 1e-12
 """Least curvature along a step, relative to the lengths of the step and of the gradient's change."""
 
 
 def minimise(function: Callable[[Vector], tuple[float, Vector]], start: Vector) -> Iterator[tuple[float, Vector]]:
-    """Yield smaller and smaller values of a function with their arguments, from the start on.
+    """Yield decreasing values of a function with their arguments, beginning with the start.
 
     Args:
         function: Function that returns its value and its gradient.
-        start: Parameters to begin with.
+        start: Initial parameters.
     """
     point, (value, gradient) = start, function(start)
     yield value, point
@@ -71,7 +71,7 @@ def minimise(function: Callable[[Vector], tuple[float, Vector]], start: Vector) 
 
 
 def _direction(gradient: Vector, steps: deque[tuple[Vector, Vector]]) -> Vector:
-    """Return the direction of the next step: the negated gradient, scaled by the curvature of the last steps."""
+    """Return the direction of the next step: the negative gradient, scaled by the curvature along the last steps."""
     direction = -gradient
     shares = []
     for moved, change in reversed(steps):

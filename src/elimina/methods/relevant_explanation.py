@@ -1,6 +1,7 @@
-"""Most relevant explanations: assignments of some targets with the largest generalised Bayes factor.
+"""Most relevant explanations: partial assignments of targets with the largest generalised Bayes factors.
 
-An explanation names the states of only those targets that matter (Yuan, Lim and Lu 2011, "Most Relevant Explanation in
+An explanation contains the states of only those targets that matter (Yuan, Lim and Lu 2011, "Most Relevant Explanation
+in
 Bayesian Networks", Journal of Artificial Intelligence Research 42).
 """
 
@@ -32,10 +33,10 @@ class Explanation(NamedTuple):
 
     Attributes:
         assignment: Variable name -> its state.
-        bayes_factor: Generalised Bayes factor: how many times more probable the assignment makes the evidence than its
-            alternatives do.
+        bayes_factor: Generalised Bayes factor: the probability of the evidence given the assignment, divided by its
+            probability given any other assignment of the same variables.
         posterior: Probability of the assignment given the evidence.
-        prior: Its probability without the evidence.
+        prior: Probability of the assignment without the evidence.
     """
 
     assignment: dict[str, State]
@@ -62,7 +63,7 @@ class Explanations(RowTable[Explanation]):
 
 
 def check_target_count(targets: Sequence[Variable]) -> None:
-    """Check that the partial assignments of targets can be compared.
+    """Check that the number of partial assignments of targets is within the limit.
 
     Raises:
         InputError: There are no targets, or they have too many partial assignments.
@@ -78,10 +79,10 @@ def check_target_count(targets: Sequence[Variable]) -> None:
 
 
 def relevant_explanations(targets: Sequence[Variable], posterior: Floats, prior: Floats, count: int) -> Explanations:
-    """Return the explanations with the largest Bayes factors; ties are ordered by the number of variables.
+    """Return the explanations with the largest Bayes factors; of ties, those with fewer variables come first.
 
-    Each of them makes the evidence more probable. An explanation that contains a better one, or is contained in one, is
-    left out.
+    Each explanation makes the evidence more probable. An explanation is left out if it contains a better one, or is
+    contained in one.
 
     Args:
         targets: Variables that may explain the evidence.
@@ -97,7 +98,7 @@ def relevant_explanations(targets: Sequence[Variable], posterior: Floats, prior:
         subsets.append((chosen, _bayes_factors(after, before), after, before))
     numbers = np.concatenate([np.full(len(factors), number) for number, (_, factors, _, _) in enumerate(subsets)])
     cells = np.concatenate([np.arange(len(factors)) for _, factors, _, _ in subsets])
-    # Factors are rounded and sorted stably, so that of equally good explanations, those of fewer variables come first.
+    # Factors are rounded and the sort is stable, so that ties are ordered by their number of variables.
     keys = np.concatenate([np.round(np.log(np.maximum(factors, 1e-300)), 9) for _, factors, _, _ in subsets])
     rows: list[Explanation] = []
     for position in np.argsort(-keys, kind="stable").tolist():
@@ -116,22 +117,22 @@ def relevant_explanations(targets: Sequence[Variable], posterior: Floats, prior:
 
 
 def _subsets(axes: range) -> Iterator[tuple[int, ...]]:
-    """Yield all subsets but the empty one, small ones first."""
+    """Yield all non-empty subsets, small ones first."""
     return itertools.chain.from_iterable(itertools.combinations(axes, size) for size in range(1, len(axes) + 1))
 
 
 def _bayes_factors(after: Floats, before: Floats) -> Floats:
-    """Return generalised Bayes factors, quotients of odds: 0 where the evidence rules an assignment out."""
+    """Return generalised Bayes factors: quotients of odds, and 0 where the evidence excludes an assignment."""
     with np.errstate(divide="ignore", invalid="ignore"):
         factors = _odds(after) / _odds(before)
-    # A state that is certain without the evidence explains nothing, so its factor is 1.
+    # A state that is certain without the evidence does not explain it, so its factor is 1.
     factors[np.isinf(_odds(before))] = 1.0
     factors[after == 0] = 0.0
     return factors
 
 
 def _odds(shares: Floats) -> Floats:
-    """Return the probability of each cell over that of all others, without cancellation."""
+    """Return the probability of each cell over that of all other cells, without cancellation."""
     others = shares.sum() - shares
     largest = int(shares.argmax())
     others[largest] = np.delete(shares, largest).sum()
