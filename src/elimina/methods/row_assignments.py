@@ -1,6 +1,6 @@
-"""Assignments of states to all variables in the rows of a frame: most probable ones, and samples.
+"""Assignments of states to all variables for the rows of a frame: the most probable ones, or samples.
 
-The cliques of a junction tree are decoded from the roots on, for all rows of a chunk at once (Dawid 1992).
+The cliques of a junction tree are decoded from the roots downwards, for all rows of a chunk at once (Dawid 1992).
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ LOG10_PROBABILITY = "log10_probability"
 """Name of the last column: base-10 logarithm of the probability of a row's assignment."""
 
 _DRAWS_PER_BLOCK = 4
-"""Number of 64-bit numbers from one step of the generator Philox."""
+"""Number of 64-bit numbers that one step of the generator Philox returns."""
 
 
 @with_types_as_written
 class RowAssignments(NamedTuple):
-    """An assignment of all variables to each row of a frame.
+    """An assignment of all variables for each row of a frame.
 
     Attributes:
         variables: Variables of the columns.
         indices: Index of each state, int32 of shape ``(rows, variables)``; -1 where a row is impossible.
-        log10_probability: Base-10 logarithm of the product of all factors for each assignment, shape ``(rows,)``; for
-            samples, of the probability of the observations. Minus infinity where a row is impossible.
-        labels: Index of the pandas frame that held the rows; None for other rows.
+        log10_probability: Base-10 logarithm, shape ``(rows,)``, of the product of all factors for each assignment or,
+            for samples, of the probability of the observations. Minus infinity where a row is impossible.
+        labels: Index of the pandas frame that held the rows; None for other input.
     """
 
     variables: tuple[Variable, ...]
@@ -62,7 +62,7 @@ class RowAssignments(NamedTuple):
 
     @property
     def states(self) -> dict[str, NDArray[Any]]:
-        """States by the variables' names; None where a row is impossible."""
+        """Variable name -> states; None where a row is impossible."""
         columns = {}
         for variable, codes in zip(self.variables, self.indices.T, strict=True):
             column = state_array(variable, codes)
@@ -80,7 +80,7 @@ class RowAssignments(NamedTuple):
 
         Raises:
             TypeError: ``library`` is not text.
-            InputError: ``library`` is another one, or not installed.
+            InputError: ``library`` is unknown or not installed.
         """
         return frame_of(self.states, library, self.labels)
 
@@ -105,7 +105,7 @@ class RowAssignments(NamedTuple):
 def most_probable_joint(
     variables: Sequence[Variable], joint: Floats, log10_evidence: Floats, labels: Any = None
 ) -> RowAssignments:
-    """Return the most probable states of some variables in each row; of equally probable ones, the first.
+    """Return the most probable joint states of some variables in each row; the first of equally probable ones.
 
     Args:
         variables: The variables.
@@ -124,13 +124,13 @@ def most_probable_joint(
 
 
 class _Clique(NamedTuple):
-    """A clique whose separator is decoded before it.
+    """A clique of which some variables are decoded before the others.
 
     Attributes:
-        separator: Its variables that are decoded before it.
-        others: Its other variables.
-        axes: Axes of its table in the sequence: separator, cases, other variables.
-        sizes: Sizes of the other variables.
+        separator: Variables that are decoded before this clique.
+        others: The other variables.
+        axes: Axes of the clique's table in the sequence: separator, cases, other variables.
+        sizes: Domain sizes of the other variables.
     """
 
     separator: tuple[int, ...]
@@ -140,14 +140,14 @@ class _Clique(NamedTuple):
 
 
 class RowDecoder:
-    """A decoder of the states of all variables, for rows that observe variables of a fixed set.
+    """A decoder of the states of all variables, for rows that observe a fixed set of variables.
 
     Args:
         model: A probability model.
-        columns: The variables that some row may observe.
+        columns: The variables that the rows may observe.
         options: Planning options.
         count: Expected number of rows.
-        is_drawn: True if assignments are drawn from the posterior; False for the most probable ones.
+        is_drawn: True to draw assignments from the posterior, False to find the most probable ones.
 
     Raises:
         MemoryLimitError: The cliques of a few rows do not fit.
@@ -171,7 +171,7 @@ class RowDecoder:
 
     @property
     def peak_bytes(self) -> int:
-        """Largest bytes of the tables of all threads."""
+        """Largest number of bytes of the tables of all threads."""
         return self._batch.peak_bytes
 
     @property
@@ -181,11 +181,11 @@ class RowDecoder:
 
     @property
     def rows_at_once(self) -> int:
-        """Number of rows that all threads answer at a time."""
+        """Number of rows that all threads process at the same time."""
         return self._batch.cases * self._batch.threads
 
     def suits(self, model: Model, columns: Sequence[int], count: int, *, is_drawn: bool) -> bool:
-        """Return whether this decoder has the model, columns and kind of assignments, and is made for as many rows."""
+        """Return whether this decoder fits a model, columns and kind of assignments, and was made for as many rows."""
         is_same = self._model is model and self._is_drawn == is_drawn
         return is_same and self._batch.suits(columns, (), count, self._scopes)
 
@@ -200,9 +200,9 @@ class RowDecoder:
 
         Args:
             cases: Cases with the columns of the decoder.
-            labels: Index of the pandas frame that holds them.
-            seed: Random seed of assignments that are drawn; None for any.
-            progress: Called now and then with the share of the rows that is done.
+            labels: Index of the pandas frame that holds the cases.
+            seed: Random seed of drawn assignments; None: a new seed for each call.
+            progress: Called repeatedly with the finished share of the rows.
         """
         indices, logs = self.run(cases.values, seed, progress)
         indices[cases.contradicted] = UNOBSERVED
@@ -215,13 +215,13 @@ class RowDecoder:
         """Assign states to rows.
 
         Args:
-            values: int32 array of shape ``(rows, columns)``: value indices, -1 where there is none.
-            seed: Random seed of assignments that are drawn; None for any.
-            progress: Called now and then with the share of the rows that is done.
+            values: int32 array of shape ``(rows, columns)``: value indices, -1 for missing values.
+            seed: Random seed of drawn assignments; None: a new seed for each call.
+            progress: Called repeatedly with the finished share of the rows.
 
         Returns:
-            Indices of states, shape ``(rows, variables)``, and natural logarithms: of the product of all factors, or
-            of the sum of these products if assignments are drawn.
+            Indices of states, shape ``(rows, variables)``; and the natural logarithm for each row: of the product of
+            all factors or, if assignments are drawn, of the sum of these products.
         """
         count = len(values)
         key = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
@@ -259,7 +259,7 @@ class RowDecoder:
                     highs = cells.max(axis=1, keepdims=True)
                     cells = np.exp(cells - np.where(np.isfinite(highs), highs, 0.0))
                 sums = cells.cumsum(axis=1)
-                # Draws are below the total, so a trailing cell of probability 0 is never selected.
+                # Draws are below the total, so trailing cells of probability 0 are never selected.
                 chosen = (sums <= draws[:, number, None] * sums[:, -1:]).sum(axis=1)
                 chosen = np.minimum(chosen, cells.shape[1] - 1)
             for v, codes in zip(clique.others, np.unravel_index(chosen, clique.sizes), strict=True):
@@ -267,7 +267,7 @@ class RowDecoder:
 
 
 def _draws(key: int, rows: slice, count: int) -> Floats:
-    """Return random numbers in [0, 1), shape ``(rows, count)`` or wider: a row has the same ones in any chunk."""
+    """Return random numbers in [0, 1), shape ``(rows, count)`` or wider; a row's numbers do not depend on the chunk."""
     blocks = -(-count // _DRAWS_PER_BLOCK)
     bits = np.random.Philox(key=key).advance(rows.start * blocks)
     return np.random.Generator(bits).random((rows.stop - rows.start, blocks * _DRAWS_PER_BLOCK))

@@ -1,4 +1,4 @@
-"""Samples of a model's variables, with weights if they are not exact."""
+"""Samples of a model's variables, with weights unless they are exact."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ if TYPE_CHECKING:
 
 
 def check_samples_file(path: Path) -> None:
-    """Raise InputError if samples are not written to files with this suffix."""
+    """Raise ``InputError`` if samples cannot be written to files with this suffix."""
     if not any(path.name.lower().endswith(suffix) for suffix in (".csv", ".csv.gz", ".csv.xz")):
         raise InputError(f"{path}: samples are written to .csv, .csv.gz and .csv.xz files")
 
 
 class Samples(Displayed, Mapping[str, NDArray[Any]]):
-    """Samples of all variables of a model: a mapping from a variable's name to the state that each sample has.
+    """Samples of all variables of a model: a mapping from the name of a variable to its state in each sample.
 
     Attributes:
         variables: Variables of the model.
-        indices: Index of each sample's state, int32 of shape ``(samples, variables)``.
-        log_weights: Natural logarithm of each sample's weight. Weights are relative to each other: divide by their sum.
-            All are 0 if the samples are exact.
-        is_exact: True if each sample was drawn from the posterior itself; else averages need the weights.
-        effective_size: Number of exact samples with about as much information. It is an estimate, and too large
-            where the proposal misses likely assignments.
-        log10_z: Base-10 logarithm of the model's sum given the evidence; an unbiased estimate of the sum if the samples
-            are weighted.
+        indices: Indices of the states, int32 of shape ``(samples, variables)``.
+        log_weights: Natural logarithm of each sample's weight, up to a constant: divide weights by their sum. All are 0
+            if the samples are exact.
+        is_exact: True if the samples follow the posterior; otherwise, averages need the weights.
+        effective_size: Number of exact samples with about as much information: an estimate, which is too large if the
+            proposal misses probable assignments.
+        log10_z: Base-10 logarithm of the model's sum given the evidence; for weighted samples, an unbiased estimate of
+            the sum.
 
     Examples:
         >>> import elimina
@@ -68,7 +68,7 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
         self._columns = {v.name: column for column, v in enumerate(variables)}
 
     def __getitem__(self, name: str) -> NDArray[Any]:
-        """Return the states of a variable: an array of int64 or bool, or of objects."""
+        """Return the states of a variable as an array of int64, bool, or objects."""
         column = self._columns[name]
         return state_array(self.variables[column], self.indices[:, column])
 
@@ -76,7 +76,7 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
         return iter(self._columns)
 
     def __len__(self) -> int:
-        """Return the number of variables; ``count`` is that of samples."""
+        """Return the number of variables; ``count`` is the number of samples."""
         return len(self.variables)
 
     @property
@@ -86,7 +86,7 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """Weights that add up to 1; empty if there are no samples."""
+        """Weights, normalised to a sum of 1; empty if there are no samples."""
         if not self.count:
             return np.zeros(0)
         weights: NDArray[np.float64] = np.exp(self.log_weights - self.log_weights.max())
@@ -103,7 +103,7 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
 
         Raises:
             TypeError: ``library`` is not text.
-            InputError: ``library`` is another one, or not installed, or a variable is called ``log_weight``.
+            InputError: ``library`` is unknown or not installed, or a variable is called ``log_weight``.
         """
         columns: dict[str, Any] = dict(self)
         if not self.is_exact:
@@ -114,15 +114,15 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a CSV file with a row for each sample; weighted samples have a last column ``log_weight``.
 
-        ``elimina solve --cases`` and ``elimina.io.cases.read_cases`` read it, with ``--ignore-extra`` if it has
-        weights.
+        ``elimina solve --cases`` and ``elimina.io.cases.read_cases`` read the file; if it has weights, with
+        ``--ignore-extra``.
 
         Args:
-            path: A .csv file, perhaps with .gz or .xz after that.
+            path: File with suffix .csv, .csv.gz or .csv.xz.
 
         Raises:
             TypeError: ``path`` is neither text nor a path.
-            InputError: The path has another suffix, the file cannot be written, or a variable is called ``log_weight``.
+            InputError: The suffix is another one, the file cannot be written, or a variable is called ``log_weight``.
         """
         file = arguments.file("path", path)
         check_samples_file(file)
@@ -134,7 +134,7 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
         return self.log10_z * math.log(10)
 
     def csv_chunks(self) -> Iterator[str]:
-        """Yield the text of a CSV file, part by part."""
+        """Yield the text of a CSV file in chunks."""
         if not self.is_exact:
             self._check_free(LOG_WEIGHT)
         return csv_chunks(self.variables, self.indices, None if self.is_exact else self.log_weights)

@@ -1,4 +1,4 @@
-"""Exact samples from a propagation: each variable given the variables drawn before it."""
+"""Exact samples from a propagation: each variable is drawn given the variables before it."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 
 DRAWN_BYTES, _KEPT_BYTES = 4, 8
-"""Bytes of a sample of one variable: while it is drawn, and at most in the array of its states."""
+"""Bytes for one variable of a sample: while it is drawn, and at most in the final array of its states."""
 
 
 def seed_word(seed: int | None) -> int:
-    """Return a random seed of any size as one of 64 bits; for None, a new one each time."""
+    """Return a seed of 64 bits for a random seed of any size; for None, a new seed for each call."""
     return int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
 
 
 def check_room(count: int, variables: int, room: int, state_bytes: int = DRAWN_BYTES + _KEPT_BYTES) -> None:
-    """Check that samples fit.
+    """Check that samples fit into memory.
 
     Args:
         count: Number of samples.
         variables: Number of variables.
-        room: Bytes that may be used.
-        state_bytes: Bytes of a sample of one variable.
+        room: Available bytes.
+        state_bytes: Bytes for one variable of a sample.
 
     Raises:
         MemoryLimitError: The samples need more bytes.
@@ -49,7 +49,7 @@ def check_room(count: int, variables: int, room: int, state_bytes: int = DRAWN_B
 
 
 _BATCH_CELLS = 1 << 20
-"""Cells of the tables of variables that are drawn at once."""
+"""Largest number of cells in the tables of variables that are drawn at once."""
 
 
 def draw(
@@ -57,12 +57,12 @@ def draw(
 ) -> dict[int, NDArray[np.int32]]:
     """Draw samples from the distribution of a propagation.
 
-    The product of a bucket's factors and messages, at states of the variables eliminated later, is the conditional
-    distribution of its variable up to a constant (Dechter 1999, section 7, run backwards as forward sampling).
+    At fixed states of the variables eliminated later, the product of a bucket's factors and messages is proportional to
+    the conditional distribution of the bucket's variable (Dechter 1999, section 7).
 
     Args:
-        propagator: Propagator after a run that computed the sum, so that it has all messages towards the roots.
-        plan: Plan of the propagator, which keeps its messages.
+        propagator: Propagator that has computed the sum, and thus all messages towards the roots.
+        plan: Plan of the propagator, which stores its messages.
         sizes: Domain sizes of all variables of the model.
         count: Number of samples.
         seed: Random seed, below 2^64.
@@ -71,7 +71,7 @@ def draw(
         Variable -> value indices, shape ``(count,)``, for each variable of the plan's order.
     """
     tree = bucket_tree([factor.scope for factor in plan.factors], plan.order)
-    # The pass towards the roots comes first, and eliminates a node's variable once, after any joins.
+    # A variable's first step eliminates it in the pass towards the roots; the steps of other passes come later.
     message_of: dict[int, int] = {}
     for number, step in enumerate(plan.steps):
         message_of.setdefault(step.variable, number)

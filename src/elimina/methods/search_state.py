@@ -1,4 +1,4 @@
-"""Limits of a search, and the bounds and assignment that it has found so far."""
+"""Limits of a search, and the bounds and the best assignment so far."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ FIRST_ROUND_SECONDS = 0.05
 """Estimated time of the first round's mini-buckets."""
 
 Listener = Callable[[Result], None]
-"""Function that is called with the bounds and assignment so far."""
+"""Function that is called with the bounds and the best assignment so far."""
 
 
 class SearchLimits(NamedTuple):
     """Conditions that end a search before the optimum is proven.
 
     Attributes:
-        deadline: Deadline by ``time.monotonic``; None: there is none.
-        gap: Largest gap of bounds that are close enough.
-        upper_bound: Total of a known assignment; None if there is none.
+        deadline: Deadline by ``time.monotonic``; None: no deadline.
+        gap: Largest gap between the bounds at which the search ends.
+        upper_bound: Total of a known assignment; None: no assignment is known.
         nodes: Largest number of nodes that each round searches.
-        rounds: Rounds after which the search ends; 0: after the first turn of soft local consistency.
-        messages: Estimated seconds of the first round's mini-buckets; each round may take ten times as long as the one
-            before.
+        rounds: Number of rounds after which the search ends; 0: after the first turn of soft local consistency.
+        messages: Estimated seconds of the first round's mini-buckets; each round may take ten times as long as the
+            previous one.
         first_turn: Seconds of the first turn of soft local consistency.
-        is_alone: True if there are no turns of soft local consistency.
+        is_alone: True to run without soft local consistency.
     """
 
     deadline: float | None = None
@@ -55,12 +55,12 @@ class SearchLimits(NamedTuple):
 
 
 class SearchState:
-    """Bounds, best assignment and figures of searches for an optimum so far, in the units of the problem's model.
+    """Bounds, best assignment and statistics of searches for an optimum, in the units of the problem's model.
 
     Args:
         problem: Problem of the task ``mpe``.
         limits: Limits of the gap and the time.
-        listener: Called with the result so far.
+        listener: Function to call with the result so far; None: no calls.
     """
 
     def __init__(self, problem: Problem, limits: SearchLimits, listener: Listener | None) -> None:
@@ -71,14 +71,14 @@ class SearchState:
         self.score: int | float | None = limits.upper_bound
         self.bound: int | float | None = None
         self.is_empty = False
-        # True if the search is complete, even if rounding errors separate the bounds.
+        # True once the search is complete, even if rounding errors separate the bounds.
         self.is_exhausted = False
         self.stats: dict[str, Any] = {**NO_PLAN, "nodes": 0, "rounds": 0, "turns": 0, "profile": []}
         self.clock: dict[str, float] = {}
         self.started = time.monotonic()
 
     def add_result(self, result: Result) -> None:
-        """Keep the bound and the assignment of another strategy's result, if they are better."""
+        """Store the bound and the assignment of another strategy's result, if they are better."""
         bound = optimistic_bound(result, self.sign)
         if bound is not None:
             self.raise_to(bound)
@@ -87,13 +87,13 @@ class SearchState:
 
     @property
     def is_over(self) -> bool:
-        """True if the search is complete, the bounds are close enough, the time is up, or the call is to end."""
+        """True if the search is complete, the bounds are close enough, the time is up, or the call has to end."""
         is_done = self.is_empty or self.is_exhausted or self.is_close
         return is_done or stopped() or self.limits.seconds <= 0
 
     @property
     def is_close(self) -> bool:
-        """True if there are an assignment and a bound, and these are close enough."""
+        """True if there are an assignment and a bound whose gap is small enough."""
         if self.chosen is None or self.score is None or self.bound is None:
             return False
         return bounds_meet(self.bound, self.score) or self.bounds_with(self.score).gap <= self.limits.gap
@@ -112,7 +112,7 @@ class SearchState:
         self.is_empty = self.chosen is None and (is_beyond or not is_in_doubt)
 
     def add_assignment(self, chosen: list[int]) -> None:
-        """Keep an assignment if it is allowed, the best one so far, and no worse than the given upper bound."""
+        """Store an assignment if it is allowed, the best one so far, and no worse than the given upper bound."""
         score = self.problem.model.score(chosen)
         if math.isinf(score) or self.problem.model.is_beyond_bound(score):
             return
@@ -124,18 +124,18 @@ class SearchState:
             self.assignment = self.problem.model.states_at(chosen)
 
     def raise_to(self, value: int | float) -> None:
-        """Keep a bound in the model's units if it is the best one."""
+        """Store a bound, in the model's units, if it is better than the previous one."""
         if self.bound is None or self.sign * value > self.sign * self.bound:
             self.bound = value
 
     def bounds_with(self, best: int | float | None) -> Bounds:
-        """Return the bounds, given the value of the best assignment."""
+        """Return the bounds for the value of the best assignment."""
         ends = self.problem.model.ends(self.bound, best)
         return Bounds(round(time.monotonic() - self.started, 3), *ends, self.stats["nodes"])
 
     def report(self) -> None:
-        """Report the bounds and assignment, and keep them for the profile."""
-        # The user's upper bound is not reported, because there may be no assignment with this total.
+        """Report the bounds and the assignment, and add them to the profile."""
+        # The user's upper bound is not reported, because possibly no assignment has this total.
         bounds = self.bounds_with(None if self.chosen is None else self.score)
         if not self.stats["profile"] or self.stats["profile"][-1][1:3] != bounds[1:3]:
             self.stats["profile"].append(bounds)
@@ -146,7 +146,7 @@ class SearchState:
             self.listener(Result("bounded", "mpe", value, *ends, self.assignment, stats=stats))
 
     def phase(self, name: str) -> AbstractContextManager[None]:
-        """Return a context that adds its seconds to a phase of the clock."""
+        """Return a context manager that adds its seconds to a phase of the clock."""
         return timed(self.clock, name)
 
     def result(self) -> Result:

@@ -1,10 +1,10 @@
-"""An optimum in segments of the bucket tree, for plans whose messages do not all fit into memory at the same time.
+"""Optima in segments of the bucket tree, for plans whose messages do not fit into memory at the same time.
 
-Decoding an optimum needs all messages, while a run without decoding needs few of them at a time. So a run keeps only
-the messages next to its root, and decodes the variables there. Given their values, the rest of the problem falls into
-subtrees, each a smaller problem of its own: further runs decode these in the same way. The root is in the middle of its
-tree, so that the subtrees are at most half as deep. This is how Hirschberg (1975, "A linear space algorithm for
-computing maximal common subsequences") aligns sequences.
+Decoding an optimum needs all messages, while a run without decoding needs few of them at a time. A run therefore stores
+only the messages next to its root, and decodes the variables there. Given their values, the remaining problem splits
+into subtrees, which are smaller, independent problems: further runs decode them in the same way. The root is in the
+middle of its tree, so that subtrees are at most half as deep. Hirschberg (1975, "A linear space algorithm for computing
+maximal common subsequences") aligns sequences in this way.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from elimina.running.sweep import Slice, Sweep
 
 
 def optimum_in_segments(execution: Execution, clock: dict[str, float]) -> Result:
-    """Find an optimum by a plan in segments.
+    """Find an optimum with a plan in segments.
 
     Args:
         execution: Execution of an optimum.
-        clock: Receives the seconds of all runs.
+        clock: Seconds by phase; those of all runs are added.
 
     Raises:
         MemoryLimitError: A segment does not fit.
         TimeLimitError: The deadline passed.
-        InternalError: The assignment's value, recomputed on the model, is not the value found.
+        InternalError: The model gives the assignment another value than the plan.
     """
     problem, whole, form = execution.problem, execution.plan.whole, execution.plan.form
     assert isinstance(form, Segments)
@@ -64,7 +64,7 @@ def optimum_in_segments(execution: Execution, clock: dict[str, float]) -> Result
             if values:
                 raise InternalError("a segment has no solution although the whole has one; please report this")
             break
-        # The first run gives the optimum of the whole problem; later runs only decode further variables.
+        # The first run finds the optimum of the whole problem; later runs only decode further variables.
         best = value if best is None else best
         slacks.append(rounding(part, plan, math.fsum(ends), slice_.encoded.constants) if is_rounded else 0.0)
         assignment = slice_.run.assignment
@@ -77,12 +77,12 @@ def optimum_in_segments(execution: Execution, clock: dict[str, float]) -> Result
 
 
 def _run(execution: Execution, part: Problem, plan: Plan, done: int) -> Slice:
-    """Run the plan of a segment; ``done``: work of the segments before it."""
+    """Run the plan of a segment; ``done``: work of the previous segments."""
 
     def report(share: float) -> None:
         execution.report(min(1.0, (done + share * plan.work) / max(1, execution.plan.work)))
 
-    # Unpacking exhausts the generator, so that it closes its session.
+    # Unpacking exhausts the generator, which closes its session.
     (slice_,) = Sweep(Execution(part, plan, devices_of(execution.backend)[0], report), {}).run([0])
     assert slice_ is not None
     return slice_

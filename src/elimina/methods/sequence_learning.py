@@ -1,7 +1,7 @@
-"""Parameters of a dynamic network from sequences: expectation maximisation over slices that share their tables.
+"""Parameters of a dynamic network from sequences: expectation maximisation with tables shared by slices.
 
-For hidden Markov models, one forward and one backward pass give the expected counts of all slices. Other networks are
-unrolled, once for each length of a sequence.
+For hidden Markov models, one forward and one backward pass compute the expected counts of all slices. Other networks
+are unrolled, once for each length of a sequence.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class SequenceQuestion(NamedTuple):
 
 
 def slice_families(model: DynamicNetwork) -> Families:
-    """Return the families of the first two slices. A variable that has one distribution in both has one table."""
+    """Return the families of the first two slices; a variable with equal distributions in both has one table."""
     size = len(model.variables)
     tied = [
         [slice_name(v.name, 0), slice_name(v.name, 1)]
@@ -69,12 +69,12 @@ def fit_sequences(
 
     Args:
         question: The data.
-        options: Options, as ``check_fit_options`` returns them.
+        options: Options from ``check_fit_options``.
         report: Function to call with the best fit so far, after each iteration that improves it.
 
     Raises:
         ImpossibleEvidenceError: A sequence has probability 0 under the starting tables of the model.
-        InputError: There is no slice.
+        InputError: The sequences have no slices.
         MemoryLimitError: The messages of a sequence do not fit.
     """
     families, sequences = question.families, question.sequences
@@ -94,7 +94,7 @@ class SequenceMaximisation(ExpectationMaximisation):
         options: Planning options.
 
     Raises:
-        InputError: Likelihoods are observed, and the network has to be unrolled.
+        InputError: The observations include likelihoods, and the network has to be unrolled.
         MemoryLimitError: The messages of an unrolled network do not fit.
         DeviceError: The device is missing or cannot be used.
     """
@@ -108,10 +108,10 @@ class SequenceMaximisation(ExpectationMaximisation):
         self._unrolled = [] if self._is_chain else self._unroll()
 
     def _unroll(self) -> list[tuple[int, RowMaximisation]]:
-        """Return each length of sequences, with the expectation maximisation on the sequences of that length.
+        """Return each length of sequences, and the expectation maximisation on the sequences of that length.
 
         Raises:
-            InputError: There are log-likelihoods of observations, which unrolled sequences cannot have.
+            InputError: The observations include log-likelihoods, which unrolled sequences do not support.
         """
         sequences, model = self._question.sequences, self._question.model
         if sequences.logs:
@@ -135,7 +135,7 @@ class SequenceMaximisation(ExpectationMaximisation):
 
     @property
     def is_complete(self) -> bool:
-        """True if no cell is missing, so that one iteration is enough."""
+        """True if no cell is missing; one iteration is then enough."""
         sequences = self._question.sequences
         is_whole = len(sequences.columns) == len(self._question.model.variables)
         return is_whole and bool((sequences.codes >= 0).all())
@@ -146,7 +146,7 @@ class SequenceMaximisation(ExpectationMaximisation):
             work.close()
 
     def expectation(self, tables: Sequence[Floats]) -> Expectation:
-        """Return the expected counts under some tables.
+        """Return the expected counts for given tables.
 
         Raises:
             ImpossibleEvidenceError: A sequence has probability 0.
@@ -170,7 +170,7 @@ class SequenceMaximisation(ExpectationMaximisation):
                 expected = work.expectation([*tables[:size], *(list(tables[size:]) * (length - 1))])
             except ImpossibleEvidenceError:
                 raise _impossible(f"a sequence of {length} slices") from None
-            # The counts of a sequence without missing cells do not depend on the tables, but its probability does.
+            # The counts of a complete sequence do not depend on the tables, but its probability does.
             if expected.log_likelihood == -math.inf:
                 raise _impossible(f"a sequence of {length} slices")
             log_likelihood += expected.log_likelihood
@@ -187,7 +187,7 @@ def _impossible(which: str) -> ImpossibleEvidenceError:
 
 
 def _observed_counts(families: Families, sequences: Sequences, size: int) -> list[Floats]:
-    """Return how often each combination of states of each family is observed in slices."""
+    """Return the number of times that each combination of states of each family is observed in slices."""
     firsts = sequences.firsts
     later = np.flatnonzero(~firsts)
     columns = sequences.columns
@@ -202,7 +202,7 @@ def _counted(rows: WeightedRows, families: Families) -> list[Floats]:
 
 
 def _with_tables(question: SequenceQuestion, tables: Sequence[Floats]) -> DynamicModel:
-    """Return the model with other tables, of its first slice and of later ones."""
+    """Return the model with new tables for its first slice and for later ones."""
     model, size = question.model, len(question.model.variables)
     factors = question.families.with_tables(tables).factors
     children = range(size)

@@ -1,9 +1,9 @@
-"""Single policy updating: policies each of which is best given the others.
+"""Single policy updating: each decision's policy is improved given the policies of the others.
 
-A utility becomes a variable of two states; the probability of the second one grows with the utility (Cooper, 1988, "A
-method for using belief networks as influence diagrams"). So the expected utility at each state of a decision and of its
-observations is a joint distribution, which elimination computes. One decision after another gets the policy that is
-best given the policies of the others (Lauritzen and Nilsson, 2001). In a soluble diagram, such as one without
+A utility is represented by a variable of two states; the probability of the second state grows with the utility
+(Cooper, 1988, "A method for using belief networks as influence diagrams"). The expected utility for each state of a
+decision and of its observations is then a joint distribution, which elimination computes. One decision after another
+gets the best policy given those of the others (Lauritzen and Nilsson, 2001). In a soluble diagram, such as one without
 forgetting, a single pass in the right order is optimal (Jensen, Jensen and Dittmer, 1994).
 """
 
@@ -34,10 +34,10 @@ logger = logging.getLogger("elimina")
 Floats = NDArray[np.float64]
 
 _ROUNDING = 1e-12
-"""Expected utilities count as equal if they differ by at most this share of the range of the utilities."""
+"""Largest difference at which expected utilities count as equal, as a share of the range of the utilities."""
 
 _BYTES_PER_CELL = 64
-"""Bytes of a cell of a policy: of its joint distribution with a utility, of the sum, and of the policy."""
+"""Bytes for each cell of a policy: in its joint distribution with a utility, in the sum, and in the policy."""
 
 
 class DecisionQuestion(NamedTuple):
@@ -45,9 +45,9 @@ class DecisionQuestion(NamedTuple):
 
     Attributes:
         diagram: The diagram.
-        evidence: Index of an observed variable -> index of its state; no decision affects it.
-        policies: Index of a decision -> its given policy; the other decisions have none yet.
-        restarts: Number of further, random starts where the diagram is not soluble.
+        evidence: Index of an observed variable -> index of its state; decisions must not affect observed variables.
+        policies: Index of a decision -> its given policy; the policies of other decisions are computed.
+        restarts: Number of additional random starts if the diagram is not soluble.
         seed: Random seed of the starts.
     """
 
@@ -62,12 +62,12 @@ class PolicySet(NamedTuple):
     """Policies of all decisions.
 
     Attributes:
-        policies: Policy of each decision, the axis of the decision last.
+        policies: Policy of each decision; the last axis is that of the decision.
         utilities: Expected value of each utility.
         is_optimal: True if no other policies have a larger expected utility.
-        start: Number of the start that led here: 0 for the first one, then the restarts.
+        start: Index of the start with these policies: 0 for the first start; restarts follow.
         updates: Number of policies that were computed.
-        upper_bound: Upper bound on the expected utility of any policies; None: none is known.
+        upper_bound: Upper bound on the expected utility of any policies; None: no bound.
         nodes: Number of nodes of branch and bound.
     """
 
@@ -86,13 +86,13 @@ class PolicySet(NamedTuple):
 
 
 class UtilityVariable(NamedTuple):
-    """A utility as a variable of two states; the second one's probability is the utility scaled to the range 0 to 1.
+    """A utility as a variable of two states; the utility, scaled to [0, 1], is the probability of the second state.
 
     Attributes:
         name: Name of the utility.
-        table: Distribution, the axis of the variable last.
+        table: Distribution; the last axis is that of the variable.
         low: Least utility.
-        width: Range of the utilities.
+        width: Difference between the largest and the least utility.
     """
 
     name: str
@@ -102,16 +102,16 @@ class UtilityVariable(NamedTuple):
 
 
 class PolicyUpdates:
-    """Updates of policies, one after another.
+    """Updates of one policy after another.
 
     Args:
         question: The diagram, the evidence and the given policies.
         options: Planning options.
 
     Attributes:
-        graph: Graph of the diagram without the arcs that change nothing.
-        order: Order of the decisions without a policy.
-        utility_range: Sum of the ranges of the utilities.
+        graph: Graph of the diagram without arcs that have no effect.
+        order: Order of the decisions without a given policy.
+        utility_range: Sum of the ranges of all utilities.
         eliminations: Number of eliminations so far.
 
     Raises:
@@ -136,7 +136,7 @@ class PolicyUpdates:
             self._check_room(d)
 
     def policy_bytes(self, scope: Sequence[int]) -> int:
-        """Return the bytes that the update of a policy over a scope takes."""
+        """Return the number of bytes that the update of a policy over a scope needs."""
         return _BYTES_PER_CELL * math.prod(self._question.diagram.variables[v].size for v in scope)
 
     def _check_room(self, decision: int) -> None:
@@ -153,7 +153,7 @@ class PolicyUpdates:
             )
 
     def starts(self) -> Iterator[dict[int, Table]]:
-        """Yield policies to begin with: equal probabilities, then random ones where the start matters."""
+        """Yield initial policies: equal probabilities, then random ones if the result depends on the start."""
         yield dict(self._question.policies)
         random = np.random.default_rng(self._question.seed)
         for _ in range(self._question.restarts if self.order.others else 0):
@@ -165,10 +165,10 @@ class PolicyUpdates:
             yield policies
 
     def policy_sets(self, policies: dict[int, Table], start: int) -> Iterator[PolicySet]:
-        """Update all policies in turn, and yield the set of them, until no update improves any.
+        """Update all policies in rounds until no update improves any; yield them after each round.
 
         Args:
-            policies: Policies to begin with.
+            policies: Initial policies.
             start: Number of the start.
         """
         for d in self.order.extremal:
@@ -176,10 +176,10 @@ class PolicyUpdates:
         yield from self.improved(policies, start)
 
     def improved(self, policies: dict[int, Table], start: int) -> Iterator[PolicySet]:
-        """Yield sets of policies after updates of those that depend on each other, until none of them is better.
+        """Update policies that depend on each other until none improves; yield all policies after each round.
 
         Args:
-            policies: Policies to begin with.
+            policies: Initial policies.
             start: Number of the start.
         """
         while True:
@@ -214,14 +214,14 @@ class PolicyUpdates:
         """Return the weighted expected utility at each combination of observations and state of the decision.
 
         Args:
-            policies: Policies of other decisions; those without one have equal probabilities.
+            policies: Policies of other decisions; decisions without a policy take all states with equal probabilities.
             decision: A decision.
-            scope: The decision's observations, and the decision.
-            graph: Graph of these observations.
+            scope: The decision's observations, followed by the decision.
+            graph: Graph of the diagram with these observations.
 
         Returns:
             Expected utilities minus the least utilities, multiplied by the probabilities of the observations; and the
-            largest differences with which these products count as equal.
+            largest differences at which these products count as equal.
         """
         count = len(self._question.diagram.variables)
         shape = [self._question.diagram.variables[v].size for v in scope]
@@ -230,14 +230,14 @@ class PolicyUpdates:
         for n in sorted(graph.later_utilities(decision)):
             utility = self._utilities[n - count]
             joint = self.joint(network, [n, *scope]) * shape[-1]
-            # The least utility may be left out: it adds the same amount at each state of the decision.
+            # The least utility is left out, because it adds the same amount to each state of the decision.
             shares = joint.sum(axis=0).mean(axis=-1, keepdims=True)
             weighted += utility.width * joint[1]
-        # With this tolerance, rounding does not decide between equal states, nor make the iteration alternate forever.
+        # The tolerance keeps rounding from deciding between equal states, which could make the iteration alternate.
         return weighted, _ROUNDING * self.utility_range * shares
 
     def expected_utilities(self, policies: Mapping[int, Table]) -> dict[str, float]:
-        """Return the expected value of each utility under policies."""
+        """Return the expected value of each utility for given policies."""
         network, count = self.network(policies), len(self._question.diagram.variables)
         expected = {}
         for n, utility in enumerate(self._utilities, count):
@@ -246,7 +246,7 @@ class PolicyUpdates:
         return expected
 
     def network(self, policies: Mapping[int, Table]) -> Model:
-        """Return the Bayesian network of policies in which utilities are variables."""
+        """Return the Bayesian network for given policies, in which utilities are variables."""
         network = self._question.diagram.network_of(policies)
         variables = [*network.variables, *(Variable(utility.name, 2) for utility in self._utilities)]
         tables = [*network.factors, *(utility.table for utility in self._utilities)]
@@ -254,7 +254,7 @@ class PolicyUpdates:
         return Model(variables, tables, sense="probability", children=children, check=False)
 
     def joint(self, network: Model, asked: Sequence[int]) -> Floats:
-        """Return the posterior joint distribution of variables that are not observed.
+        """Return the posterior joint distribution of unobserved variables.
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
@@ -273,7 +273,7 @@ def best_states(weighted: Floats, slack: Floats) -> Floats:
 
 
 def _utility_variable(name: str, table: Table, number: int) -> UtilityVariable:
-    """Return a utility as the variable of index ``number``."""
+    """Return a utility as a variable with index ``number``."""
     low, high = float(table.values.min()), float(table.values.max())
     shares = (table.values - low) / (high - low) if high > low else np.zeros(table.sizes)
     distribution = Table([*table.scope, number], np.stack([1 - shares, shares], axis=-1))

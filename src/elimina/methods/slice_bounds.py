@@ -1,7 +1,6 @@
-"""Bounds on the slices of a plan, so that most slices need not run.
+"""Bounds on the slices of a plan, by which most slices can be skipped.
 
-One elimination by mini-buckets (Dechter and Rish 2003), which keeps the variables of the slices, bounds all slices at
-once.
+A single mini-bucket elimination (Dechter and Rish 2003) in which the conditioned variables stay bounds all slices.
 """
 
 from __future__ import annotations
@@ -34,25 +33,25 @@ if TYPE_CHECKING:
     from elimina.methods.cost_shifting import ShiftedProblem
 
 MIN_BOUNDED_PLAN_SECONDS = 1.0
-"""Estimated seconds of all slices below which no bounds are made."""
+"""Estimated seconds of all slices below which bounds are not worth their time."""
 
 MAX_BOUNDED_SLICES = 1 << 16
 _MAX_BOUND_SECONDS = 10.0
 _BOUND_TIME_SHARE = 0.1
 
 _MAX_OFFSET = 2**62
-"""Largest common cost of all slices, so that sums with their other costs stay within 64 bits."""
+"""Largest common cost of all slices at which sums with their other costs stay within 64 bits."""
 
 _ROUNDING = 1e-9
 """Rounding error of sums of floats, relative to the largest costs."""
 
 
 class SliceBounds(NamedTuple):
-    """Lower bounds on slices, as costs that are minimised.
+    """Lower bounds on slices, as costs to minimise.
 
     Attributes:
         costs: Lower bound on the total of each slice, negated where totals are maximised; the largest number of the
-            dtype where nothing is allowed.
+            dtype where no assignment is allowed.
         slack: Rounding error of a bound.
     """
 
@@ -60,14 +59,14 @@ class SliceBounds(NamedTuple):
     slack: float
 
     def is_hopeless(self, number: int, best: int | float) -> bool:
-        """Return whether no assignment of a slice is better than a total (negated if totals are maximised)."""
+        """Return whether no assignment of a slice is better than ``best``, which is negated if totals are maximised."""
         return bool(self.costs[number].item() >= best + self.slack)
 
     def sequence(self, sizes: Sequence[int]) -> list[int]:
-        """Return a sequence of all slices: promising ones come early, and values of slow variables change seldom.
+        """Return a sequence of all slices in which promising ones come early and slow variables change seldom.
 
         Args:
-            sizes: Sizes of the conditioned variables, the slowest one first.
+            sizes: Domain sizes of the conditioned variables, the slowest one first.
         """
         costs = self.costs.reshape(sizes)
         keys: list[NDArray[np.generic]] = []
@@ -86,10 +85,10 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
         execution: Execution of a plan in slices, for the task ``mpe``.
 
     Returns:
-        The bounds, and a value for each variable of the model (None if none was found); None where slices are too
-        many, too quick to be worth it, or too large for mini-buckets, or integer costs are too large.
+        The bounds, and a value for each variable of the model (None if no assignment was found). None if the slices are
+        too many, too quick to profit from bounds, or too large for mini-buckets, or if integer costs are too large.
     """
-    # Most calls need no search, whose modules take longer to load than a small problem.
+    # Imported here because most calls need no search, and its modules load more slowly than a small problem runs.
     from elimina.methods.and_or_search import MAX_COST_SUM, searched_optimum
     from elimina.methods.cost_shifting import shift_tables
 
@@ -107,7 +106,7 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
     memory = plan.memory_limit if plan.on_host else backend.memory()
     order = (*plan.order, *slicing.variables)
     options = CheckedOptions("cpu", memory, order, threads=backend.threads)
-    # All devices wait for the bounds, so the time limit is divided by their number.
+    # All devices wait for the bounds, so the time limit is the share of one device.
     seconds = min(_MAX_BOUND_SECONDS, _BOUND_TIME_SHARE * plan.seconds / len(devices_of(execution.backend)))
     original = shift_tables(problem, options, seconds)
     bounding = _bounding_plan(original.moved, plan, slicing, backend, memory, seconds)
@@ -132,7 +131,7 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
 
 
 def _spread(problem: Problem) -> float:
-    """Return the sum of the tables' largest absolute costs, at least 1."""
+    """Return the sum of the tables' largest absolute costs, but at least 1."""
     logs = problem.model.sense == "probability"
     total = abs(float(problem.model.constant))
     for ends in filter(None, allowed_ranges(problem.tables, problem.model.sense)):
@@ -143,14 +142,14 @@ def _spread(problem: Problem) -> float:
 def _bounding_plan(
     problem: Problem, plan: Plan, slicing: Slicing, backend: CpuBackend, memory: int, seconds: float
 ) -> Plan:
-    """Return a plan of mini-buckets that leaves the conditioned variables in the tables."""
+    """Return a plan of mini-buckets that does not eliminate the conditioned variables."""
     kept = problem._replace(free=plan.order, kept=slicing.variables)
     machine = cpu_machine(backend.threads)
     return make_bounded_plan(Elimination(kept, plan.order, machine, memory), "auto", matched=False, seconds=seconds)
 
 
 def _costs(original: ShiftedProblem, plan: Plan, slicing: Slicing, backend: CpuBackend) -> NDArray[Any] | None:
-    """Return the bounds of all slices by one run; None if they exceed the integers."""
+    """Return the bounds of all slices from one run; None if they exceed the range of integers."""
     problem = original.moved
     encoded = encode(problem, plan, threads=backend.threads)
     is_integer = problem.model.is_integer
@@ -161,7 +160,7 @@ def _costs(original: ShiftedProblem, plan: Plan, slicing: Slicing, backend: CpuB
     if encoded.impossible:
         return np.full(slicing.slices, worst, dtype=dtype)
     sign = problem.model.sign
-    # Encoded integers are costs to be minimised, whatever the model's sense.
+    # Encoded integers are always costs to minimise, regardless of the model's sense.
     direction = 1 if is_integer else sign
     total: NDArray[Any] = np.zeros(slicing.sizes, dtype=dtype)
     for scope, cells in kept_tables(Execution(problem, plan, backend), encoded.arena):

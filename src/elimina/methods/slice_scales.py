@@ -1,4 +1,4 @@
-"""Scales of a dynamic network: numbers far from 1 become numbers near 1, times a power of two of each slice."""
+"""Scales of a dynamic network: powers of two by which the tables of slices are divided to keep numbers near 1."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from elimina.model.model import Model
 from elimina.model.table import Table
 
 _LARGEST_EXPONENT = 16
-"""Exponent of two up to which a table's largest number stays as it is: the products of a slice's tables fit a float."""
+"""Largest exponent of two that needs no scaling: products of a slice's tables then stay within the range of floats."""
 
 
 class SliceScales(NamedTuple):
-    """A dynamic network with numbers near 1, and what was divided out.
+    """A dynamic network with numbers near 1, and its scales.
 
     Attributes:
-        network: The network with scaled tables; the given one if none is scaled.
+        network: The network with scaled tables; the original one if no table needs scaling.
         first: Natural logarithm of the scale of the first slice.
         later: Natural logarithm of the scale of each later slice.
     """
@@ -31,7 +31,7 @@ class SliceScales(NamedTuple):
 
     @staticmethod
     def of(network: DynamicNetwork) -> SliceScales:
-        """Return the scales of a network. A valid one has none: no distribution's largest number is far from 1."""
+        """Return the scales of a network; probability distributions need none, as their largest numbers are near 1."""
         first, later = _exponents(network.initial), _exponents(network.transition)
         if not any(first) and not any(later):
             return SliceScales(network)
@@ -47,7 +47,7 @@ class SliceScales(NamedTuple):
 
 
 def _exponents(model: Model) -> list[int]:
-    """Return the exponents of two to divide the tables by."""
+    """Return, for each table, the exponent of the power of two to divide it by."""
     peaks = [max(float(table.values.max(initial=0.0)), float(table.default or 0.0)) for table in model.factors]
     exponents = [math.frexp(peak)[1] for peak in peaks]
     return [exponent if abs(exponent) > _LARGEST_EXPONENT else 0 for exponent in exponents]

@@ -1,8 +1,8 @@
 """Passes over the slices of a dynamic network by the interface algorithm (Murphy 2002, "Dynamic Bayesian networks").
 
-Two junction trees are planned, for the first slice and for later ones, and run for each slice. The variables with
-children in the next slice are the interface. An auxiliary variable represents its joint states: a message is a
-likelihood of this variable in one slice's tree, and its posterior in the other's.
+Two junction trees are planned, one for the first slice and one for later slices, and one of them runs for each slice.
+The interface consists of the variables with children in the next slice. An auxiliary variable represents its joint
+states. A message is the posterior of this variable in one slice's tree, and becomes its likelihood in the other's.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ from elimina.system import cached_property
 Observation = int | Floats
 
 _SMALL = 1e-280
-"""Probability below which a joint state's weight may lose digits, or become 0."""
+"""Weight of a joint state below which it may lose digits or underflow."""
 
 _RELEVANT, _LEVEL = -40.0, 300.0
-"""Joint states whose share of a posterior has a logarithm below the first number are ignored; one run of a tree takes
-weights whose logarithms differ by at most the second number."""
+"""Logarithm of a probability relative to the largest one, below which joint states are ignored; and largest difference
+between the logarithms of weights in one run of a tree."""
 
 _MAX_PATTERNS = 1024
-"""Largest number of combinations of observations for which the possible joint states are cached."""
+"""Largest number of combinations of observations whose reachable joint states are cached."""
 
 _PAIRS_MEMORY_SHARE = 0.125
-"""Share of the memory for a table of pairs of joint states, where messages are logarithms."""
+"""Share of the memory for a table of pairs of joint states if messages are logarithms."""
 
 
 class SliceTree:
-    """A junction tree of a slice.
+    """The junction tree of a slice.
 
     Args:
         network: The network of the slice.
         is_first: True for the first slice.
         options: Options of the tree.
-        has_moves: True if the tree is asked for ``moves``.
+        has_moves: True if ``moves`` will be called.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class SliceTree:
         if has_moves and network.interface:
             members = [*network.interface, *(self._shift + v for v in network.interface)]
             self._pair = self._join(variables, factors, members, "both interfaces")
-        # Variables of the previous slice without children are left out.
+        # Variables of the previous slice that no factor uses are left out.
         kept = [v for v in range(len(variables)) if v in used or v >= self._shift]
         number_of = {v: n for n, v in enumerate(kept)}
         tables = [factor.over([number_of[v] for v in factor.scope]) for factor in factors]
@@ -81,7 +81,7 @@ class SliceTree:
 
     @staticmethod
     def _join(variables: list[Variable], factors: list[Table], members: Sequence[int], name: str) -> int | None:
-        """Return a variable with the joint states of the members; for one, the member itself, and for none, None."""
+        """Return a variable for the joint states of the members; a single member itself; or None if there are none."""
         if len(members) < 2:
             return members[0] if members else None
         sizes = [variables[v].size for v in members]
@@ -97,12 +97,12 @@ class SliceTree:
     def observe(
         self, before: Floats | None, observations: Mapping[int, Observation], after: Floats | int | None = None
     ) -> None:
-        """Set the messages of the interfaces, and the observations of the slice.
+        """Set the messages to the interfaces, and the observations of the slice.
 
         Args:
             before: Weights of the joint states of the previous slice's interface.
             observations: Variable of the slice -> index of its state, or likelihoods.
-            after: Weights of the joint states of this slice's interface, or the index of one joint state.
+            after: Weights of the joint states of this slice's interface, or the index of its only possible joint state.
         """
         weights: dict[int, list[Observation]] = {}
         for v, observation in observations.items():
@@ -119,7 +119,7 @@ class SliceTree:
 
     @property
     def log_sum(self) -> float:
-        """Natural logarithm of the sum of the slice's products."""
+        """Natural logarithm of the sum of the tree's products."""
         return self._tree.log_evidence
 
     def marginals(self, variables: Sequence[int]) -> list[Floats]:
@@ -134,7 +134,7 @@ class SliceTree:
         return np.ones(1) if joint is None else self._marginal(joint)
 
     def moves(self) -> Floats:
-        """Return the joint posterior of the previous interface (rows) and of the slice's own one (columns)."""
+        """Return the joint posterior of the previous slice's interface (rows) and this slice's interface (columns)."""
         if self._pair is None:
             return self.interface_marginal()[None]
         return self._marginal(self._pair).reshape(self._states, -1)
@@ -149,7 +149,7 @@ def _evidence(model: Model, v: int, observation: Observation) -> object:
 
 
 def _product(size: int, observations: Sequence[Observation]) -> Floats:
-    """Return the product of observations of one variable, as likelihoods."""
+    """Return the product of several observations of one variable, as likelihoods."""
     product = np.ones(size)
     for observation in observations:
         product *= np.eye(1, size, observation)[0] if isinstance(observation, int) else observation
@@ -157,7 +157,7 @@ def _product(size: int, observations: Sequence[Observation]) -> Floats:
 
 
 class SliceTrees:
-    """The junction trees of a dynamic network, for any interface.
+    """The junction trees of a dynamic network with any interface.
 
     Args:
         network: The network.
@@ -183,9 +183,9 @@ class SliceTrees:
 
         Args:
             sequences: Observations.
-            limits: Limits of the run; they are not used, because only one message is in memory.
-            marginals: Arrays for the posteriors of the variables that are asked for; the caller fills them.
-            keeps_states: False if only the probabilities of the observations are asked for.
+            limits: Limits of the run; not used, because only one message is in memory at a time.
+            marginals: Arrays for the posteriors of the queried variables; the caller fills them.
+            keeps_states: False if only the probabilities of the observations are requested.
         """
         variables = tuple(marginals) if keeps_states else ()
         for first, last in sequences.ends:
@@ -206,11 +206,11 @@ class SliceTrees:
             message: Message before the slice; None for the first one.
             sequences: Observations.
             row: Index of the slice.
-            variables: Variables that are asked for.
+            variables: The queried variables.
 
         Returns:
-            The message after the slice, the logarithm of the probability of its observations, and posteriors; zeros if
-            the observations are impossible.
+            The message after the slice, the logarithm of the probability of its observations, and posteriors, which are
+            zeros if the observations are impossible.
         """
         if message is not None and message.is_logarithmic:
             return self._advance_in_logs(message, sequences, row, variables)
@@ -226,7 +226,7 @@ class SliceTrees:
         return Message(after), log_total + sequences.log_scale(row), marginals
 
     def _is_lossy(self, before: Message | None, after: Floats, sequences: Sequences, row: int) -> bool:
-        """Return whether the weight of a possible joint state may be too small for a float."""
+        """Return whether the weight of a possible joint state may be too small for floating point."""
         evidence = sequences.evidence(row)
         support = None if before is None else before.weights > 0
         is_plain = all(isinstance(observation, int) for observation in evidence.values())
@@ -243,7 +243,7 @@ class SliceTrees:
     def _advance_in_logs(
         self, message: Message, sequences: Sequences, row: int, variables: Sequence[int]
     ) -> tuple[Message, float, dict[int, Floats]]:
-        """Filter one more slice, as ``advance``, where weights of joint states are too small for a float."""
+        """Filter one more slice as ``advance`` does, with the logarithms of weights that are too small for floats."""
         moves = self._log_moves(message, sequences, row)
         if moves is None:
             return Message(np.zeros(self._states)), -math.inf, _zeros(self._network, 1, variables)
@@ -255,7 +255,7 @@ class SliceTrees:
         return after, total + sequences.log_scale(row), marginals
 
     def _log_moves(self, before: Message | None, sequences: Sequences, row: int) -> Floats | None:
-        """Return the logarithms of a slice's sums for each joint state of the previous interface (rows) and of its own.
+        """Return logarithms of a slice's sums for each joint state of the previous interface (rows) and of its own.
 
         The result is None if all sums are 0.
         """
@@ -288,17 +288,18 @@ class SliceTrees:
 
         Args:
             before: Message before the slice.
-            moves: Logarithms of the slice's products.
+            moves: Logarithms of the slice's sums from ``_log_moves``.
             after: Logarithms of the likelihoods of later observations for each joint state.
             sequences: Observations.
             row: Index of the slice.
-            variables: Variables that are asked for.
+            variables: The queried variables.
         """
         logs = np.zeros(1) if before is None else before.logs
         joint = logs[:, None] + moves + after
         relevant = joint > joint.max() + _RELEVANT
         rows, tree = np.flatnonzero(relevant.any(axis=1)), self._first if before is None else self._later
-        # States of the previous slice are grouped by levels of their weights; the weights of a level fit in floats.
+        # States of the previous slice are grouped by the magnitude of their weights, so that each group fits floating
+        # point.
         levels = ((logs[rows].max() - logs[rows]) // _LEVEL).astype(np.int64)
         posteriors = {v: np.zeros((1, self._network.variables[v].size)) for v in variables}
         for level in np.unique(levels).tolist():
@@ -313,7 +314,7 @@ class SliceTrees:
     def _tree_at(
         self, sequences: Sequences, row: int, message: Message | None, after: Floats | int | None
     ) -> SliceTree:
-        """Return the tree of a slice, with its evidence."""
+        """Return the tree of a slice with its messages and observations set."""
         tree = self._first if message is None else self._later
         tree.observe(None if message is None else message.weights, sequences.evidence(row), after)
         return tree
@@ -321,7 +322,7 @@ class SliceTrees:
     def smoothed(
         self, sequences: Sequences, limits: RunLimits, marginals: Mapping[int, Floats]
     ) -> Iterator[SliceAnswers]:
-        """Yield the posteriors given all observations; a later answer about a slice replaces earlier ones.
+        """Yield the posteriors given all observations; a later answer for a slice replaces an earlier one.
 
         Args:
             sequences: Observations.
@@ -362,7 +363,7 @@ class SliceTrees:
     def _smooth_in_logs(
         self, sequences: Sequences, messages: _Messages, totals: Floats, rows: slice, variables: Sequence[int]
     ) -> Iterator[SliceAnswers]:
-        """Yield the posteriors of one sequence, the last slice first, from the messages of the forward pass."""
+        """Yield the posteriors of one sequence from the messages of the forward pass, the last slice first."""
         ratio = np.zeros(self._states)
         for row in reversed(range(rows.start, rows.stop)):
             before = messages.at(row, lambda m, n: self.advance(m, sequences, n, ())[0])
@@ -374,7 +375,7 @@ class SliceTrees:
             ratio = ratio - ratio.max()
 
     def best_paths(self, sequences: Sequences, limits: RunLimits) -> tuple[dict[int, Ints], Floats]:
-        """Return the most probable states of the interface, and the log-probability of each sequence with them.
+        """Return the most probable states of the interface, and the log-probability of each sequence with these states.
 
         Raises:
             MemoryLimitError: The table of pairs of joint states does not fit.
@@ -394,9 +395,9 @@ class SliceTrees:
         return {v: s.astype(np.int32) for v, s in zip(self._network.interface, joint, strict=False)}, scores
 
     def _find_best_path(self, sequences: Sequences, first: int, last: int, limits: RunLimits, path: Ints) -> float:
-        """Write the best joint states of one sequence, and return the logarithm of their probability.
+        """Write the most probable joint states of one sequence to ``path``; return the logarithm of their probability.
 
-        If all have probability 0, this is minus infinity, and nothing is written.
+        For an impossible sequence, the result is minus infinity, and nothing is written.
         """
         messages = _Messages(first, last, self._states, limits)
         message: Message | None = None
@@ -419,10 +420,10 @@ class SliceTrees:
         return score
 
     def _best_message(self, message: Message | None, sequences: Sequences, row: int) -> tuple[Message, float]:
-        """Return log-probabilities of the best paths to each joint state, relative to the largest, and the largest.
+        """Return the log-probability of the best path to each joint state, relative to the largest; and the largest.
 
-        The message of the previous slice is added outside the tree, so only the moves of one slice have to be within
-        the range of a float.
+        The previous slice's message is added outside the tree, so only the numbers of a single slice have to fit
+        floating point.
         """
         moves = self._log_moves(message, sequences, row)
         if moves is None:
@@ -439,7 +440,7 @@ class SliceTrees:
 
 
 class _Messages:
-    """Messages before the slices of a sequence: either all are stored, or some, from which others are recomputed.
+    """Messages before the slices of a sequence; if they do not all fit, some are stored and the others recomputed.
 
     Args:
         first: First slice of the sequence.
@@ -456,12 +457,12 @@ class _Messages:
         self._segment: dict[int, Message | None] = {}
 
     def store(self, number: int, message: Message | None) -> None:
-        """Keep a message, if it begins a segment."""
+        """Store a message if it is the first one of a segment."""
         if (number - self._first) % self._span == 0:
             self._kept[number] = message
 
     def at(self, number: int, advance: Callable[[Message | None, int], Message]) -> Message | None:
-        """Return a message; if it is not kept, the messages of its segment are recomputed. None before any slice.
+        """Return a message, or None before the first slice; if it is not stored, its segment's messages are recomputed.
 
         Args:
             number: Number of the slice after the message.
@@ -478,14 +479,14 @@ class _Messages:
 
 
 def _scaled(logs: Floats, is_relevant: NDArray[np.bool_]) -> Floats:
-    """Return weights from logarithms, scaled to a largest relevant weight of 1; irrelevant ones become 0."""
+    """Return weights from logarithms, scaled to a largest relevant weight of 1; irrelevant weights become 0."""
     weights = np.zeros(len(logs))
     weights[is_relevant] = np.exp(logs[is_relevant] - logs[is_relevant].max())
     return weights
 
 
 def _impossible(network: DynamicNetwork, rows: slice, variables: Sequence[int]) -> SliceAnswers:
-    """Return the answer about slices of an impossible sequence."""
+    """Return the answers for slices of an impossible sequence."""
     count = rows.stop - rows.start
     return SliceAnswers(rows, _zeros(network, count, variables), np.full(count, -np.inf))
 

@@ -1,4 +1,4 @@
-"""Answers to small problems without a plan in Python, by the planner and executor of the core."""
+"""Answers to small problems from the core's planner and executor, without a plan in Python."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from elimina.running.scaled import ScaledNumber, partition_result
 
 
 def rewritten_for_sums(observed: Observed, whole: Collection[int] = ()) -> Observed:
-    """Return an observed probability model with the same sums, in which large listed tables and domains are smaller.
+    """Rewrite an observed probability model with smaller listed tables and domains, and equal sums.
 
     Args:
         observed: A model and its observations.
-        whole: Variables that keep all values.
+        whole: Variables whose values are all kept.
     """
     if not is_rewritten(observed.model):
         return observed
@@ -43,29 +43,29 @@ MAX_SMALL_CELLS = 1 << 18
 """Largest number of cells of all tables, 8 bytes each."""
 
 _MAX_COMBINATIONS = 4e6
-"""Largest number of combinations of output cells and eliminated values: a few ms. Longer runs need a better order."""
+"""Largest number of combinations of output cells and eliminated values (a few ms); larger ones need a better order."""
 
 _MIN_TIME_LIMIT_SECONDS = 1.0
-"""Least time limit, in seconds, with which calls are answered at once: small networks always keep it."""
+"""Least time limit, in seconds, of calls that are answered without a plan: small networks always meet it."""
 
 _MAX_LOG = 700.0
-"""Largest natural logarithm of a finite float; its negation is the least one."""
+"""Natural logarithm below which the exponential is finite; its negation is the limit for positive results."""
 
 _EXACT_COUNT = 2.0**53
-"""Largest count up to which doubles hold every count exactly."""
+"""Largest count below which all counts are exact in doubles."""
 
 
 class SmallAnswer(NamedTuple):
     """The answer of a small network.
 
     Attributes:
-        shares: Probabilities, one variable after the other; NaN if the sum is 0, empty if only the sum was requested.
+        shares: Probabilities, one variable after another; NaN if the sum is 0, empty if only the sum was requested.
         log_sum: Natural logarithm of the sum over all assignments.
-        sum: The sum itself; 0 or infinity where no float holds it.
+        sum: The sum; 0 or infinity if it exceeds the range of floats.
         width: Induced width.
         largest: Cells of the largest table.
-        work: Combinations of output cells and eliminated values.
-        cells: Cells of all tables.
+        work: Number of combinations of output cells and eliminated values.
+        cells: Number of cells of all tables.
     """
 
     shares: NDArray[np.float64]
@@ -78,21 +78,21 @@ class SmallAnswer(NamedTuple):
 
     @property
     def total(self) -> ScaledNumber:
-        """The sum: as a float if this is neither subnormal nor infinite, otherwise from its logarithm."""
+        """The sum: from ``sum`` if this is a normal float, otherwise from its logarithm."""
         if sys.float_info.min <= self.sum < math.inf:
             return ScaledNumber.product([self.sum])
         return ScaledNumber.from_log2(self.log_sum / math.log(2))
 
 
 class SmallNetwork:
-    """A model small enough for a separate plan for each question.
+    """A model so small that each question gets a plan of its own.
 
     Args:
         model: Any model for counts; a model of probabilities for sums and posteriors.
         task: ``mar``: the sum and all posteriors; ``pr``: the sum; ``count``: the number of allowed assignments.
 
     Attributes:
-        keeps_plan: True once all questions are answered by one plan.
+        keeps_plan: True once a single plan answers all questions.
     """
 
     def __init__(self, model: Model, task: Task = "mar") -> None:
@@ -104,12 +104,12 @@ class SmallNetwork:
         self.keeps_plan = False
 
     def keep(self, order: Sequence[int]) -> bool:
-        """Switch to one plan with an order of all variables; return False if it does not fit."""
+        """Use one plan with an order of all variables for all further questions; return False if it does not fit."""
         self.keeps_plan = self._core.keep(order)
         return self.keeps_plan
 
     def answer(self, evidence: Mapping[int, int]) -> SmallAnswer | None:
-        """Return the answer given observations; None if it takes too long, or doubles do not suffice."""
+        """Return the answer for observed states; None if it takes too long, or exceeds the precision of doubles."""
         answer = self._core.answer(dict(evidence))
         if answer is None:
             return None
@@ -123,7 +123,7 @@ class SmallNetwork:
 
 
 def is_small(model: Model, options: CheckedOptions) -> bool:
-    """Return whether a model may be small, and no option needs a plan."""
+    """Return whether a model may be small and no option requires a plan."""
     return (
         len(model.variables) <= _MAX_VARIABLES
         and math.isfinite(model.constant)
@@ -143,9 +143,9 @@ def answer_at_once(
     limit: float | None,
     begun: float,
 ) -> Result | None:
-    """Answer ``mar``, ``pr`` or ``count`` of a small model; None if that may take long, or needs a plan.
+    """Answer ``mar``, ``pr`` or ``count`` for a small model; return None if this may take long or requires a plan.
 
-    For a query, the posteriors of all variables are computed, because leaving out irrelevant factors takes longer.
+    The posteriors of all variables are computed even for a query, because leaving out irrelevant factors takes longer.
 
     Args:
         model: Any model.
@@ -153,7 +153,7 @@ def answer_at_once(
         evidence: See ``elimina.solve``.
         query: See ``elimina.solve``.
         options: Options of the plan.
-        limit: Seconds for the whole call.
+        limit: Time limit of the whole call, in seconds.
         begun: Start of the call by ``time.monotonic``.
 
     Raises:
@@ -174,7 +174,7 @@ def answer_at_once(
     observed = {v: what for v, what in observations.items() if isinstance(what, int)}
     if len(observed) < len(observations):
         return None
-    # Without evidence, a network's distributions sum to exactly 1; answers with a plan find this without rounding.
+    # Without evidence, a network's sum is exactly 1, which answers with a plan return without rounding.
     if description.is_partition and model.children is not None and not observed:
         return None
     network = SmallNetwork(model, task)

@@ -1,4 +1,4 @@
-"""Branch and bound with soft local consistency: at every node, costs are shifted to a constant, the lower bound.
+"""Branch and bound with soft local consistency: each node shifts costs to a constant, which is the lower bound.
 
 The consistency is EDAC* (S. de Givry, F. Heras, M. Zytnicki, J. Larrosa, "Existential arc consistency: getting closer
 to full arc consistency in weighted CSPs", IJCAI 2005). The search is hybrid best-first (D. Allouche, S. de Givry,
@@ -27,31 +27,31 @@ from elimina.running.rounding import widened
 Array = NDArray[Any]
 
 MAX_TOTAL_COST = 2**48
-"""Largest upper bound of a search in the core's units, so that sums of the core stay in range."""
+"""Largest upper bound of a search, in the core's units: sums in the core then stay in range."""
 
 _CELL_BYTES = 16
-"""Bytes of a cell in the core: 64 bits, and a second copy with the other variable fastest."""
+"""Bytes of a cell in the core: 8 bytes in each of two copies, one for each order of a pair's variables."""
 
 _MAX_COST_SCALE = 2.0**60
-"""Largest number of units of a float cost of 1."""
+"""Largest number of units that make up a float cost of 1."""
 
 _BOUND_TOLERANCE = 5e-10
-"""Relative step between float costs: solutions that are better by less are not searched for."""
+"""Relative step between float costs: the search does not look for smaller improvements."""
 
 _SLACK = 1e-6
-"""Float costs below this share of the upper bound are not shifted."""
+"""Share of the upper bound below which float costs are not shifted."""
 
 _MIN_GAIN_SHARE = 0.01
-"""Passes of cost shifting end once a pass raises the bound by less than this share: the search does not profit from
-further ones, of which there can be hundreds (warehouse location)."""
+"""Share of the bound that a pass of cost shifting has to add to it; otherwise, no further pass follows. The search does
+not profit from small gains, although there can be hundreds of such passes (warehouse location)."""
 
 
 class ConsistencyState(NamedTuple):
     """State after a time budget, in the model's units.
 
     Attributes:
-        bound: Bound on all assignments that are better than the best known one.
-        chosen: The value of each variable of the model in the best assignment found; None if there is none.
+        bound: Bound on all assignments that are better than the incumbent.
+        chosen: Value of each variable of the model in the incumbent; None: no incumbent.
         nodes: Nodes searched in this time budget.
         interrupted: True if the user interrupted the search.
     """
@@ -66,9 +66,9 @@ class CoreUnits(NamedTuple):
     """Units of the core's costs.
 
     Attributes:
-        sign: -1 where totals are maximised, else 1.
-        offset: The total, times the sign, where the core's cost is 0.
-        unit: Cost in the core of a cost of 1; an int if costs are integers.
+        sign: -1 if totals are maximised, otherwise 1.
+        offset: The total, times the sign, that corresponds to the core's cost 0.
+        unit: The core's cost for a cost of 1; an int if costs are integers.
     """
 
     sign: int
@@ -76,14 +76,14 @@ class CoreUnits(NamedTuple):
     unit: int | float
 
     def total(self, cost: int) -> int | float:
-        """Turn a cost of the core into a bound in the model's units; integer costs are rounded up to the next one."""
+        """Turn a cost of the core into a bound in the model's units; integer costs are rounded up."""
         if isinstance(self.unit, int):
             return self.sign * (self.offset - -cost // self.unit)
         distance = cost / self.unit
         return self.sign * widened(self.offset + distance, self.offset, distance)
 
     def cost(self, total: int | float) -> int:
-        """Turn a total of the model into a cost of the core, rounded down and limited to the core's range."""
+        """Turn a total of the model into a cost of the core, rounded down and clipped to the core's range."""
         distance = self.sign * total - self.offset
         return math.floor(min(max(0, distance * self.unit), 2 * MAX_TOTAL_COST))
 
@@ -96,7 +96,7 @@ class CoreCosts(NamedTuple):
         costs: Costs of the cells of all groups, one group after another, int64.
         spread: Largest sum of allowed costs, or the cost of a known assignment.
         top: Upper bound: the search accepts only cheaper assignments.
-        step: Least difference between costs that matters.
+        step: Least significant difference between costs.
     """
 
     units: CoreUnits
@@ -109,16 +109,16 @@ class CoreCosts(NamedTuple):
 def core_costs_of(
     problem: Problem, total: int | float | None, is_found: bool, is_shifted: bool, memory: int
 ) -> CoreCosts | None:
-    """Return a problem's costs as the core reads them.
+    """Convert a problem's costs to the form that the core reads.
 
-    The result is None if no variable is free, costs or their copies are too large, or everything is forbidden.
+    The result is None if no variable is free, the costs or their copies are too large, or no assignment is allowed.
 
     Args:
         problem: Problem of the task ``mpe``.
-        total: Total that some assignment reaches; None if none is known.
-        is_found: True if the search accepts only better assignments.
-        is_shifted: True if costs will be shifted, for which integer costs get smaller units.
-        memory: Bytes that copies of the costs may take.
+        total: Total of a known assignment; None: no assignment is known.
+        is_found: True if the search accepts only assignments better than ``total``.
+        is_shifted: True if costs will be shifted, which requires smaller units for integer costs.
+        memory: Memory limit of copies of the costs, in bytes.
     """
     model = problem.model
     if not can_copy(cells_of(problem), len(problem.groups), memory) or not problem.free:
@@ -139,7 +139,7 @@ def core_costs_of(
         worst = sign * model.upper_bound
         distance = worst - offset
         if not model.is_integer:
-            # The upper bound is raised by its rounding error, so that it excludes no solution.
+            # The upper bound is raised by its rounding error, so that it does not exclude solutions.
             distance -= widened(0.0, worst, offset)
         top = top if distance * unit >= top else math.ceil(max(0, distance * unit))
     if total is not None and is_found:
@@ -152,35 +152,35 @@ def core_costs_of(
 def shifted_costs(
     network: tuple[Sequence[int], Array, Array, Array], constant: int, spread: float, top: int, seconds: float
 ) -> CostArrays:
-    """Return equivalent costs whose constant is a strong bound; if it is not below the top, no solution is.
+    """Return equivalent costs with a large constant; if the constant reaches ``top``, there is no solution.
 
     Args:
         network: Domain sizes, starts of the scopes, their variables, and the costs of all cells.
         constant: Constant cost.
-        spread: Largest sum of allowed costs, of which a pass has to gain a share.
+        spread: Largest sum of allowed costs; a pass has to gain a share of it.
         top: Upper bound on the costs of solutions.
-        seconds: Seconds after which no further pass is begun.
+        seconds: Time after which no further pass is begun, in seconds.
     """
     gain = max(1, int(MIN_SHIFT_GAIN * spread))
     return shift_costs(*network, constant, top, seconds, gain, _gains_enough())
 
 
 def slack_of(problem: Problem, top: int) -> int:
-    """Return the cost below which a search with the upper bound ``top`` shifts nothing more."""
+    """Return the cost below which a search with the upper bound ``top`` does not shift costs."""
     return 0 if problem.model.is_integer else int(_SLACK * top)
 
 
 class SoftConsistency:
-    """A search that resumes after each time budget.
+    """A search that can be resumed.
 
     Attributes:
         units: Units of the core's costs.
         bytes: Bytes of the tables.
         nodes: Nodes searched.
-        setup: Seconds until the root was consistent.
+        setup: Seconds for making the root consistent.
         seconds: Seconds searched.
         is_done: True if no better solution exists.
-        rest: Estimated remaining seconds of the search, at the pace of the last turn; infinity if it made no progress.
+        rest: Estimated remaining seconds at the pace of the latest turn; infinity if it made no progress.
     """
 
     def __init__(
@@ -201,15 +201,15 @@ class SoftConsistency:
         memory: int,
         shift_seconds: float = 0.0,
     ) -> SoftConsistency | None:
-        """Return a search with a consistent root; None if tables or costs are too large, or forbid everything.
+        """Return a search with a consistent root; None if tables or costs are too large, or no assignment is allowed.
 
         Args:
             problem: Problem of the task ``mpe``.
             order: The problem's free variables in elimination order.
-            total: Total that some assignment reaches; None if none is known.
-            is_found: True if the search accepts only better solutions.
+            total: Total of a known assignment; None: no assignment is known.
+            is_found: True if the search accepts only assignments better than ``total``.
             threads: Largest number of CPU threads.
-            memory: Bytes that the search may take.
+            memory: Memory limit of the search, in bytes.
             shift_seconds: Seconds after which no further pass of cost shifting is begun; 0: costs are not shifted.
         """
         begun = time.monotonic()
@@ -219,11 +219,11 @@ class SoftConsistency:
         units, spread, top, step = core_costs.units, core_costs.spread, core_costs.top, core_costs.step
         number = {v: n for n, v in enumerate(problem.free)}
         reduction = Reduction(*problem.network, core_costs.costs, [number[v] for v in order])
-        # The core has copies of the costs from here on.
+        # The core has its own copies of the costs.
         del core_costs
         number_of = {v: n for n, v in enumerate(reduction.kept)}
         rest = reduction.rest
-        # A packing forbids pairs of values. Cliques of these pairs bound better than shifts, which would hide them.
+        # Cliques of a packing's forbidden pairs bound better than cost shifting, which would hide the pairs.
         if shift_seconds > 0 and not reduction.is_packing:
             network = rest.sizes, rest.starts, rest.members, rest.costs
             shifted = shifted_costs(network, rest.constant, spread, top, shift_seconds)
@@ -245,25 +245,25 @@ class SoftConsistency:
 
     @property
     def bound(self) -> int | float:
-        """The bound in the model's units."""
+        """The lower bound in the model's units; an upper bound if totals are maximised."""
         return self.units.total(self.core.bound)
 
     def add_incumbent(self, total: int | float, chosen: Sequence[int]) -> None:
-        """Search only for assignments that are better than this total."""
+        """Restrict the search to assignments that are better than this one."""
         free = self.problem.free
         self.core.update_incumbent(self.units.cost(total), [chosen[free[n]] for n in self.reduction.kept])
 
     def run(
         self, seconds: float, nodes: float, memory: int, poll: Callable[[int | float, list[int] | None, int], bool]
     ) -> ConsistencyState:
-        """Search for one turn, and return the state after it.
+        """Search for one turn, and return the resulting state.
 
         Args:
-            seconds: Time after which the turn ends.
-            nodes: Number of nodes after which the turn ends.
-            memory: Approximate bytes that open nodes may take.
-            poll: Called now and then with the bound, the best assignment found if it is new (else None), and the turn's
-                nodes; if it returns False, the turn ends.
+            seconds: Time limit of the turn, in seconds.
+            nodes: Limit on the number of nodes in the turn.
+            memory: Approximate memory limit of open nodes, in bytes.
+            poll: Called repeatedly with the bound, the new incumbent (None if there is no new one), and the turn's
+                number of nodes; the turn ends if it returns False.
         """
 
         def report(lower: int, best: int, count: int, value: list[int] | None) -> bool:
@@ -281,12 +281,12 @@ class SoftConsistency:
         return ConsistencyState(self.bound, chosen, count, outcome["interrupted"])
 
     def _whole(self, values: Sequence[int]) -> list[int]:
-        """Return a value for each variable of the model, given those that the core searches for."""
+        """Extend the values of the core's variables to a value for each variable of the model."""
         return self.problem.complete(self.problem.free, self.reduction.extend(values))
 
 
 def _gains_enough() -> Callable[..., bool]:
-    """Return a predicate of the bound after a pass: true if the pass has raised it enough."""
+    """Return a predicate that is true if a pass has raised the bound enough."""
     before = 0
 
     def report(bound: int, *_: object) -> bool:
@@ -298,7 +298,7 @@ def _gains_enough() -> Callable[..., bool]:
 
 
 def _units(problem: Problem, spread: float, total: int | float | None, is_shifted: bool) -> tuple[int | float, int]:
-    """Return the unit of a cost, and the least difference between costs that matters."""
+    """Return the unit of a cost, and the least significant difference between costs."""
     if problem.model.is_integer:
         unit_count = parts_of(problem) if is_shifted else 1
         return unit_count, unit_count
@@ -307,11 +307,11 @@ def _units(problem: Problem, spread: float, total: int | float | None, is_shifte
 
 
 def _in_units(distances: Array, unit: int | float, limit: float, top: int) -> NDArray[np.int64]:
-    """Return costs in the core's units, rounded down; costs of ``top`` or more become forbidden."""
+    """Return costs in the core's units, rounded down; costs of at least ``top`` become forbidden."""
     costs = np.full(distances.size, FORBIDDEN_COST)
     for start in range(0, distances.size, BLOCK_CELLS):
         block = distances[start : start + BLOCK_CELLS]
-        # A cost that overflows becomes infinite, and so exceeds the top.
+        # A cost that overflows becomes infinite, and is therefore forbidden.
         with np.errstate(over="ignore"):
             scaled = np.floor(np.where(block < limit, block, 0) * unit)
         is_kept = (block < limit) & (scaled < top)

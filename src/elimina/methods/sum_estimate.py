@@ -1,4 +1,4 @@
-"""Estimates of sums and marginals: results and limits of approximate methods."""
+"""Results and limits of approximate methods for sums and marginals."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from elimina.problem.preparation import Problem
 from elimina.result import Interval
 
 _REACH_POWER, _USUAL_REACH = 0.25, 4.0
-"""A stated error is a weighted geometric mean of the standard error and the interval's reach. Weight of the reach,
-fitted to files of the UAI competitions; usual reach in standard errors, if the weights of samples are similar."""
+"""Weight of the interval's reach in a stated error, which is a weighted geometric mean of reach and standard error
+(fitted to files of the UAI competitions); and the usual reach, in standard errors, for samples of similar weights."""
 
 
 @dataclass(slots=True)
@@ -28,12 +28,12 @@ class Limits:
     """Limits of an approximate method.
 
     Attributes:
-        deadline: End of the method's turn by ``time.monotonic``; infinity: there is none. If it is moved between two
-            estimates, the method continues.
-        memory_bytes: Bytes of its tables, messages and samples.
+        deadline: End of the method's turn by ``time.monotonic``; infinity: no deadline. A method continues if the
+            deadline is moved between two estimates.
+        memory_bytes: Memory limit of tables, messages and samples, in bytes.
         seed: Random seed.
-        find_order: Function that returns the positions of the free variables in a quick order of elimination, when a
-            method first asks for it; None: a method finds one.
+        find_order: Function that returns a quick elimination order as positions of the free variables, called when a
+            method first needs it; None: methods find their own.
     """
 
     deadline: float
@@ -45,13 +45,13 @@ class Limits:
 
     @property
     def order(self) -> Sequence[int] | None:
-        """Positions of the free variables in a quick order of elimination; None: a method finds one."""
+        """Quick elimination order as positions of the free variables; None: methods find their own."""
         if self._order is None and self.find_order is not None:
             self._order = self.find_order()
         return self._order
 
     def factors_of(self, problem: Problem) -> FactorList:
-        """Return the factors of the problem, which all methods of the same limits share."""
+        """Return the factors of the problem, shared by all methods with these limits."""
         if self._factors is None:
             self._factors = factors_of(problem)
         return self._factors
@@ -63,16 +63,16 @@ class Limits:
 
     @property
     def is_over(self) -> bool:
-        """True if the method has to yield its estimate now."""
+        """True if the method has to yield its current estimate."""
         return stopped() or time.monotonic() >= self.deadline
 
 
 class SampleFolds(NamedTuple):
-    """Samples in independent folds, whose noise is independent, so that it cancels in products of two folds.
+    """Samples in independent folds: products of two different folds have no bias from common noise.
 
     Attributes:
-        weights: Share of each fold in the weight of all samples, shape ``(folds,)``.
-        shares: Part of each fold in the marginals, shape ``(folds, cells)``; the parts of all folds add up to the
+        weights: Weight of each fold as a share of the weight of all samples, shape ``(folds,)``.
+        shares: Contribution of each fold to the marginals, shape ``(folds, cells)``; the contributions add up to the
             marginals of all samples.
     """
 
@@ -85,14 +85,14 @@ class SumEstimate(NamedTuple):
 
     Attributes:
         method: Name, as in ``Result.stats["method"]``.
-        log_z: Natural logarithm of the sum, constants included; None if the method has none. Minus infinity: the sum
-            is 0.
+        log_z: Natural logarithm of the sum, including constants; minus infinity if the sum is 0; None if the method has
+            no estimate.
         log_z_error: Estimated error of ``log_z``; for samples, the standard error.
-        shares: Marginals of ``problem.free``, those of one variable after another; None if the method has none.
+        shares: Marginals of ``problem.free``, one variable after another; None if the method has no estimate.
         errors: Estimated Hellinger distance of each variable's marginal from the exact one, shape
             ``(len(problem.free),)``.
-        folds: Samples in folds; None: there are no samples.
-        interval: Confidence interval of ``log_z``; None: there are no samples.
+        folds: Samples in folds; None: the method has no samples.
+        interval: Confidence interval of ``log_z``; None: the method has no samples.
         lower: Lower bound on ``log_z``.
         upper: Upper bound on ``log_z``.
         figures: Further entries of ``Result.stats``.
@@ -113,12 +113,12 @@ class SumEstimate(NamedTuple):
 
     @property
     def is_zero(self) -> bool:
-        """True if the sum is proved to be 0; samples and underflowed messages do not prove it."""
+        """True if the sum is proved to be 0; samples and underflow do not prove it."""
         return self.log_z == -math.inf and self.log_z_error == 0
 
     @property
     def error(self) -> float:
-        """Mean of the estimated errors of the marginals: 0 if the sum is 0, infinity if there are none."""
+        """Mean of the estimated errors of the marginals: 0 if the sum is 0, infinity if there are no marginals."""
         if self.is_zero:
             return 0.0
         if self.errors is None:
@@ -127,10 +127,10 @@ class SumEstimate(NamedTuple):
 
     @property
     def stated_log_error(self) -> float:
-        """Error of ``log_z`` that an answer states: between ``log_z_error`` and the reach of the interval.
+        """Error of ``log_z`` stated in an answer: between ``log_z_error`` and the reach of the interval.
 
-        If the interval extends over many standard errors, the weights of the samples differ much, so even larger
-        weights may be missing.
+        An interval that extends over many standard errors indicates very different weights, so even larger weights may
+        be missing from the samples.
         """
         if self.interval is None or self.log_z is None or not 0 < self.log_z_error < math.inf:
             return self.log_z_error
@@ -140,15 +140,15 @@ class SumEstimate(NamedTuple):
 
 
 EstimateMethod = Callable[[Problem, CheckedOptions, Limits], Iterator[SumEstimate]]
-"""A method that yields better and better estimates until its deadline, and ends when it cannot improve."""
+"""A method that yields improving estimates until its deadline, and ends when it cannot improve further."""
 
 
 def log10_interval(interval: Interval | None, log_factor: float = 0.0) -> Interval | None:
-    """Return an interval of a natural logarithm as one of the base-10 logarithm; None stays None.
+    """Convert an interval of a natural logarithm to base 10; None stays None.
 
     Args:
-        interval: The interval, if there is one.
-        log_factor: Natural logarithm of a factor on the estimate.
+        interval: The interval, or None.
+        log_factor: Natural logarithm of a factor by which the interval is multiplied.
     """
     if interval is None:
         return None
@@ -159,10 +159,10 @@ def log10_interval(interval: Interval | None, log_factor: float = 0.0) -> Interv
 def hellinger_distances(
     shares: NDArray[np.float64], others: NDArray[np.float64], sizes: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return the Hellinger distance of each variable's two marginals.
+    """Return the Hellinger distance between two marginals of each variable.
 
     Args:
-        shares: Marginals, those of one variable after another.
+        shares: Marginals, one variable after another.
         others: Other marginals of the same variables.
         sizes: Number of states of each variable, at least 1.
 

@@ -1,8 +1,8 @@
-"""Estimates of a sum: from samples with a confidence interval, or of another method if that is more certain.
+"""Estimates of a sum: from samples with a confidence interval, or from another method with a smaller error.
 
-The other methods approximate the sum by clusters, regions or trees of bounded size, and do not measure their common
-error. So the error of each is at least its distance from the closest other one. The error of a method is unknown if its
-sum equals that of belief propagation and no other method has stated an error.
+The other methods approximate the sum by clusters, regions or trees of bounded size, whose common error they cannot
+measure. The error of each method is therefore at least its distance from the closest other one. It is unknown if the
+method agrees with belief propagation and no other method states an error.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from elimina.running.combination import NO_PLAN, within_bounds
 
 
 class SumMethod(NamedTuple):
-    """A method without samples, with its share of the time.
+    """A method without samples, and its share of the time.
 
     Attributes:
-        run: Generator of its estimates.
+        run: Function that yields its estimates.
         time_share: Share of the time of all estimates.
     """
 
@@ -48,24 +48,24 @@ SUM_METHODS = (
 remaining time."""
 
 EARLIER_CHANGE_SHARE = 0.5
-"""Least error of a join graph's sum as a share of its distance from the sum of belief propagation."""
+"""Least error of a join graph's sum, as a share of its distance from the sum of belief propagation."""
 
 SURE_ERROR = 0.05
-"""Samples with at most this standard error (of the natural logarithm) are preferred to methods that state a smaller
-error, because those may be biased."""
+"""Largest standard error (of the natural logarithm) at which samples are preferred to methods that state a smaller
+error, because these may be biased."""
 
 
 class SumEstimation:
-    """State of the estimates of one sum, or of a count as the sum of products of zeros and ones.
+    """State of the estimation of one sum, or of a count as a sum of products of zeros and ones.
 
     Args:
         problem: Problem of the task ``pr`` or ``count``.
         task: The task.
         options: Options of the call.
-        memory_bytes: Bytes that a method may use.
+        memory_bytes: Memory limit of a method, in bytes.
 
     Attributes:
-        estimate: The chosen estimate; None: there is none.
+        estimate: The chosen estimate; None: no estimate.
     """
 
     def __init__(self, problem: Problem, task: Task, options: CheckedOptions, memory_bytes: int) -> None:
@@ -82,14 +82,14 @@ class SumEstimation:
 
     @property
     def best(self) -> Result | None:
-        """Answer of the current best estimate; None if there is none."""
+        """Answer from the current best estimate; None: no estimate."""
         return None if self.estimate is None else estimated_sum(self.estimate, self._task)
 
     def improve(self, deadline: float) -> Iterator[Result]:
-        """Yield answers as better estimates are made, until a time.
+        """Yield answers as estimates improve, until a deadline.
 
         Args:
-            deadline: The time, by ``time.monotonic``.
+            deadline: Deadline by ``time.monotonic``.
         """
         seconds = deadline - time.monotonic()
         for method, run in self._runs:
@@ -97,7 +97,8 @@ class SumEstimation:
             for estimate in run:
                 if estimate.log_z is None:
                     break
-                # The latest estimate replaces earlier ones even if its error is larger: it uses a larger approximation.
+                # The latest estimate replaces earlier ones even if its error is larger, because its approximation is
+                # finer.
                 self._latest[method] = estimate
                 if self._first_log_z is None:
                     self._first_log_z = estimate.log_z
@@ -117,7 +118,7 @@ class SumEstimation:
                 break
 
     def _chosen(self) -> SumEstimate:
-        """Return the estimate of samples, or of the other method with the least error."""
+        """Return the estimate from samples, or the other method's estimate with the least error."""
         assert self._first_log_z is not None or not self._latest
         others = surest(list(self._latest.values()), self._first_log_z or 0.0)
         chosen = combined(others, self._of_samples)
@@ -126,12 +127,12 @@ class SumEstimation:
 
 
 def surest(estimates: Sequence[SumEstimate], first_log_z: float) -> SumEstimate | None:
-    """Return the estimate of the least error, after errors were raised to the distances between estimates.
+    """Raise the errors of estimates to the distances between them, and return the one with the least error.
 
     The result is None if there is no estimate.
 
     Args:
-        estimates: The latest estimate of each method without samples, those of better methods last.
+        estimates: The latest estimate of each method without samples; better methods come last.
         first_log_z: Logarithm of the sum by belief propagation.
     """
     for estimate in estimates:
@@ -142,9 +143,9 @@ def surest(estimates: Sequence[SumEstimate], first_log_z: float) -> SumEstimate 
 
 
 def _doubted(estimate: SumEstimate, estimates: Sequence[SumEstimate], first_log_z: float) -> SumEstimate:
-    """Return an estimate with an error that is at least its distance from the closest estimate of another method.
+    """Return an estimate whose error is at least its distance from the closest estimate of another method.
 
-    The error of belief propagation's sum is unknown. So is the error of an estimate that agrees with it, if no other
+    The error of belief propagation's sum is unknown, and so is the error of an estimate that agrees with it if no other
     method states an error. The error of a join graph may be as large as its distance from belief propagation.
     """
     assert estimate.log_z is not None
@@ -160,14 +161,14 @@ def _doubted(estimate: SumEstimate, estimates: Sequence[SumEstimate], first_log_
 
 
 def combined(others: SumEstimate | None, samples: SumEstimate | None) -> SumEstimate | None:
-    """Return the better estimate, of samples or of another method; raise its error if the other one contradicts it.
+    """Return the better estimate, from samples or from another method; a contradiction between them raises its error.
 
-    An estimate outside the samples' interval is rejected. One inside is at most as certain as the samples, which
-    confirm it no more closely.
+    An estimate of another method is rejected outside the samples' interval. Inside it, its error is at least that of
+    the samples, because they cannot confirm it more closely.
 
     Args:
-        others: Estimate of the surest method without samples; None: there is none.
-        samples: Estimate of samples; None: there is none.
+        others: Best estimate without samples; None: no such estimate.
+        samples: Estimate from samples; None: no samples.
     """
     if samples is None or others is None or -math.inf in (samples.log_z, others.log_z):
         return samples if others is None or (samples is not None and samples.is_zero) else others
@@ -184,7 +185,7 @@ def combined(others: SumEstimate | None, samples: SumEstimate | None) -> SumEsti
 
 
 def estimated_sum(estimate: SumEstimate, task: Task) -> Result:
-    """Return the answer by an estimate of a sum.
+    """Return the answer from the estimate of a sum.
 
     Args:
         estimate: Estimate of the sum.

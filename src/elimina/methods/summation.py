@@ -1,4 +1,4 @@
-"""Errors and answers shared by methods that sum variables out before they maximise."""
+"""Error texts and assignments of methods that sum variables out before they maximise."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from elimina.running.planned_problem import PlannedProblem
 
 
 def summation_does_not_fit(planned: PlannedProblem) -> str:
-    """Return the text of the error about a plan that does not fit: its needs, and the options that help."""
+    """Return the error text for a plan that does not fit: its memory, and options that help."""
     problem = planned.problem
     return (
         f"{does_not_fit(planned.plan)}. That is for summing out {counted(len(problem.free), 'variable')}, with "
@@ -21,7 +21,7 @@ def summation_does_not_fit(planned: PlannedProblem) -> str:
 
 
 def with_observed(problem: Problem, assignment: Mapping[str, State] | None) -> dict[str, State] | None:
-    """Return the assignment of a query, completed by its observed variables; None stays None."""
+    """Add the observed variables to the assignment of a query; None stays None."""
     if assignment is None:
         return None
     variables = problem.model.variables

@@ -1,4 +1,4 @@
-"""Bounds on partition functions and counts, which are sums, by optimised mini-buckets."""
+"""Bounds on partition functions and counts from optimised mini-buckets."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class BoundedTask(NamedTuple):
     """A task whose answer is a sum.
 
     Attributes:
-        sum_of: Function that returns the problem of the task ``pr`` with the answer as its sum.
-        result_of: Function that returns the answer proven by bounds on the sum.
+        sum_of: Function that returns the problem of the task ``pr`` whose sum is the answer.
+        result_of: Function that returns the answer from bounds on the sum.
     """
 
     sum_of: Callable[[Problem], Problem]
@@ -39,17 +39,17 @@ TASKS: Mapping[str, BoundedTask] = {
     "pr": BoundedTask(lambda problem: problem, sum_result),
     "count": BoundedTask(sum_of, count_result),
 }
-"""Tasks whose answers are bounded."""
+"""Tasks whose answers can be bounded."""
 
 
 def bounded_task(
     problem: Problem, options: CheckedOptions, deadline: float, learn: Listener, clock: Clock = time.monotonic
 ) -> Result:
-    """Bound the answer of a task; the result is ``unknown`` if no bound was made in time.
+    """Bound the answer of a task; the status is ``unknown`` if time ends before the first bound.
 
     Args:
         problem: Problem of one of ``TASKS``.
-        options: Options with the available memory, the seed of orders, and a requested order.
+        options: Options with the memory limit, the seed of orders, and a requested order.
         deadline: Deadline by the clock.
         learn: Called with the result after each improvement.
         clock: Function that returns the time in seconds.

@@ -1,8 +1,8 @@
-"""The assignment whose worst cost is best, by constraint problems in which no cost may exceed a threshold.
+"""Search for the assignment with the best worst cost, by constraint problems that forbid costs above a threshold.
 
-The optimum of such a bottleneck problem is the least threshold whose problem has a solution (D. Dubois, H. Fargier,
-H. Prade, "Possibility theory in constraint satisfaction problems", Applied Intelligence 1996, for fuzzy constraints).
-The thresholds are the costs of the tables, and each problem is solved by branch and bound.
+The optimum of such a bottleneck problem is the least threshold at which the constraint problem has a solution
+(D. Dubois, H. Fargier, H. Prade, "Possibility theory in constraint satisfaction problems", Applied Intelligence 1996,
+for fuzzy constraints). The thresholds are the costs of the tables. Branch and bound solves each constraint problem.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from elimina.model.table import FORBIDDEN, Table, forbidden_value
 from elimina.problem.preparation import Problem, prepare
 
 _FIRST_SECONDS = 0.25
-"""Seconds of the first search at each threshold; all thresholds get these before any gets more."""
+"""Seconds of the first search at a threshold; longer searches follow once all thresholds had their first one."""
 
 Costs = NDArray[Any]
 
 
 class ThresholdSearch:
-    """A search for the best worst cost, which can be resumed.
+    """A resumable search for the best worst cost.
 
-    Costs are negated where the best assignment has the largest one.
+    Costs are negated if the best assignment has the largest worst cost.
 
     Args:
         problem: Problem of the task ``bottleneck``.
         order: The problem's free variables in elimination order.
         threads: Largest number of CPU threads.
-        memory: Bytes that the search may take.
+        memory: Memory limit of the search, in bytes.
 
     Attributes:
         is_possible: False if the copies of the tables do not fit.
-        chosen: A value for each variable of the model in the best assignment so far; None if there is none.
+        chosen: A value for each variable of the model in the best assignment so far; None: no assignment.
         nodes: Nodes searched.
     """
 
@@ -52,20 +52,20 @@ class ThresholdSearch:
         costs = [self._costs(table) for table in problem.tables]
         self._highest = [values[-1] for values in costs]
         self._levels = self._levels_of(costs)
-        # The optimum is one of the levels from `_first` to `_last`. While `_last` is the number of levels, no
+        # The optimum is one of the levels from `_first` to `_last`. `_last` is the number of levels as long as no
         # assignment is known.
         self._first, self._last = 0, len(self._levels)
         self._undecided: dict[int, float] = {}
 
     def _costs(self, table: Table) -> Costs:
-        """Return the different costs of a table, in ascending order."""
+        """Return the distinct costs of a table in ascending order."""
         values = table.values
         if table.default is not None and len(values) < table.cells:
             values = np.append(values, np.asarray(table.default, dtype=values.dtype))
         return np.unique(self._problem.model.sign * values)
 
     def _levels_of(self, costs: Sequence[Costs]) -> Costs:
-        """Return the costs that may be the worst ones of an assignment within the model's upper bound."""
+        """Return the possible worst costs of assignments within the model's upper bound, in ascending order."""
         model = self._problem.model
         allowed = [c[c < model.sign * forbidden_value(model.sense, c.dtype)] for c in costs]
         if not all(map(len, allowed)):
@@ -76,7 +76,7 @@ class ThresholdSearch:
 
     @property
     def is_complete(self) -> bool:
-        """True if the optimum is known, or no assignment is allowed."""
+        """True if the optimum is known, or it is known that no assignment is allowed."""
         return self._first == self._last
 
     @property
@@ -88,13 +88,13 @@ class ThresholdSearch:
         return bound
 
     def start(self, chosen: Sequence[int], worst: int | float) -> None:
-        """Begin with an assignment and its worst cost, in the model's units."""
+        """Store an initial assignment with its worst cost in the model's units."""
         level = int(np.searchsorted(self._levels, self._problem.model.sign * worst))
         if level < self._last:
             self._last, self.chosen = level, list(chosen)
 
     def run(self, seconds: float) -> None:
-        """Search for some time, to the end, or until the call ends."""
+        """Search until the time limit, the end of the search, or the end of the call."""
         deadline = time.monotonic() + seconds
         while self.is_possible and not self.is_complete and not stopped():
             remaining = deadline - time.monotonic()
@@ -107,10 +107,10 @@ class ThresholdSearch:
             self._undecided = {n: spent for n, spent in self._undecided.items() if self._first <= n < self._last}
 
     def _next_level(self) -> int:
-        """Return the level to decide next: the middle of the longest range of levels that were not tried yet.
+        """Return the level to decide next: the middle of the longest range of untried levels.
 
-        If all were tried, it is the one with the least time so far; of equal ones, the highest. Problems with high
-        thresholds are easily solved, and those with low thresholds are easily proved to have no solution.
+        If all levels were tried, it is the one with the least time so far, and the highest one of ties. Problems with
+        high thresholds are easily solved, and those with low thresholds are easily proved to have no solution.
         """
         marks = [self._first - 1, *sorted(self._undecided), self._last]
         low, high = max(itertools.pairwise(marks), key=lambda ends: ends[1] - ends[0])
@@ -119,7 +119,7 @@ class ThresholdSearch:
         return min(self._undecided, key=lambda level: (self._undecided[level], -level))
 
     def _decide(self, level: int, seconds: float) -> None:
-        """Search for an assignment without costs above a level, and narrow the range of the optimum by the outcome."""
+        """Search for an assignment with all costs up to a level, and narrow the range of the optimum accordingly."""
         problem, threshold = self._problem, self._levels[level]
         sign = problem.model.sign
         tables = [
@@ -147,7 +147,7 @@ class ThresholdSearch:
             self._first = level + 1
 
     def _lower(self, level: int, chosen: list[int]) -> None:
-        """Store an assignment without costs above a level, and lower the last level to its worst cost."""
+        """Store an assignment with all costs up to a level, and lower the last level to its worst cost."""
         model = self._problem.model
         worst = max(model.sign * term for term in model.terms(chosen, logarithms=False))
         self._last = min(level, int(np.searchsorted(self._levels, worst)))

@@ -1,9 +1,10 @@
-"""Statistics of samples' weights: mean, standard error, and an interval that is valid for heavy tails.
+"""Statistics of samples' weights: mean, standard error, and a confidence interval that is valid for heavy tails.
 
 The interval is a confidence sequence by betting (Waudby-Smith and Ramdas 2024, "Estimating means of bounded random
-variables by betting"). Bets against a mean that is too small or too large multiply the capital; bets against the true
-mean hardly ever do, at any time. So the interval contains the mean with the stated probability, whenever the call
-stops. Its lower end only requires that weights are not negative; its upper end requires a bound on the weights.
+variables by betting"). Bets against a wrong mean multiply their capital, whereas bets against the true mean are
+unlikely to do so at any time. Means against which the capital has grown enough are excluded. The interval contains the
+true mean with the stated probability, whenever sampling stops. Its lower end only requires non-negative weights; its
+upper end requires a bound on the weights.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from elimina.result import Interval
 Floats = NDArray[np.float64]
 
 LEVEL = 0.95
-"""Confidence level of intervals: at least this share of them contain the true value."""
+"""Confidence level of intervals: least probability that an interval contains the true value."""
 
 _BINS_PER_UNIT = 1024
-"""Bins of weights for each unit of their natural logarithm: rounding to them costs the interval 0.0004 in log10."""
+"""Number of bins of weights per unit of their natural logarithm; the rounding widens intervals by 0.0004 in log10."""
 
 _STAKES = 0.99 * 4.0 ** -np.arange(13)
-"""Stakes: the capital is split into equal parts, and each part bets one of these shares of itself. The smallest stake
-suits about 10^7 samples."""
+"""Stakes of the bets. The capital is split into equal parts, and each part always bets one of these shares of itself.
+The smallest stake is suited to about 10^7 samples."""
 
 _BORDER_WIDTH = 1e-4
-"""Width to which the ends of an interval are narrowed down, in natural logarithms."""
+"""Precision of the ends of an interval, in natural logarithms."""
 
 _MAX_SHORTFALL = 24.0
-"""Largest distance between the logarithms of the mean and of the interval's lower end."""
+"""Largest distance of the interval's lower end from the mean, in natural logarithms."""
 
 
 class WeightStatistics:
@@ -45,7 +46,7 @@ class WeightStatistics:
     def __init__(self) -> None:
         self.count = 0
         self._peak = -math.inf
-        # Sums of weights, and of their squares, relative to the largest weight.
+        # Sum of the weights, and of their squares, relative to the largest weight.
         self._sum = self._squares = 0.0
         self._bins: dict[int, int] = {}
 
@@ -56,7 +57,7 @@ class WeightStatistics:
             logs: Natural logarithms of the weights of new samples.
 
         Returns:
-            Weights over the largest one so far, and the factor that makes earlier ones relative to it, too.
+            Weights relative to the largest one so far, and the factor that rescales earlier weights in the same way.
         """
         self.count += len(logs)
         peak = max(self._peak, float(logs.max(initial=-math.inf)))
@@ -84,14 +85,14 @@ class WeightStatistics:
 
     @property
     def effective_size(self) -> float:
-        """Number of independent samples of equal weight with as much information about an average (Kish 1965)."""
+        """Number of independent samples of equal weight with the same information about an average (Kish 1965)."""
         return self._sum**2 / self._squares if self._squares else 0.0
 
     @property
     def log_error(self) -> float:
         """Standard error of ``log_mean``; infinite if there are fewer than two weights, or all are 0.
 
-        It is raised if a single weight makes up much of the sum, because others like it may be missing.
+        It is raised if a single weight dominates the sum, because similar weights may be missing.
         """
         if not self._sum or self.count < 2:
             return math.inf
@@ -99,13 +100,13 @@ class WeightStatistics:
         return math.hypot(math.sqrt(variance), 1 / self._sum if variance else 0.0)
 
     def interval(self, log_bound: float, level: float = LEVEL) -> Interval:
-        """Return an interval of the logarithm of the expected weight.
+        """Return a confidence interval of the logarithm of the expected weight.
 
         Args:
             log_bound: Upper bound on the natural logarithm of every weight; infinity if there is none.
-            level: Least probability that the interval contains the logarithm.
+            level: Probability with which the interval contains the logarithm.
         """
-        # Each end fails with half of the probability; the capital is divided among the stakes.
+        # Each end of the interval gets half of the error probability, and each stake an equal part of the capital.
         goal = math.log(2 / (1 - level)) + math.log(len(_STAKES))
         numbers = np.array(list(self._bins), dtype=np.float64)
         counts = np.array(list(self._bins.values()), dtype=np.float64)
@@ -117,9 +118,9 @@ class WeightStatistics:
         return Interval(low, high, level)
 
     def _low(self, logs: Floats, counts: Floats, empty: float, goal: float) -> float:
-        """Return the smallest mean not excluded by bets on a larger one, minus infinity if none is excluded.
+        """Return the logarithm of the smallest mean that is not refuted; minus infinity if no mean is refuted.
 
-        Logarithms are rounded down.
+        The weights' logarithms are rounded down.
         """
         if not len(logs):
             return -math.inf
@@ -133,7 +134,7 @@ class WeightStatistics:
         return _border(low, high, is_refuted)[0] if is_refuted(low) else -math.inf
 
     def _high(self, logs: Floats, counts: Floats, empty: float, goal: float) -> float:
-        """Return the largest mean not excluded by bets on a smaller one, as a share of the bound (logarithms)."""
+        """Return the logarithm of the largest mean that is not refuted, as a share of the bound on the weights."""
         weights = np.minimum(np.exp(logs), 1.0)
 
         def is_allowed(log: float) -> bool:
@@ -142,7 +143,7 @@ class WeightStatistics:
             gains += empty * np.log1p(_STAKES * mean / (1 - mean))
             return bool(np.logaddexp.reduce(gains) <= goal)
 
-        # The mean cannot exceed the bound, whose logarithm is 0 here.
+        # Logarithms are relative to the bound, which the mean cannot exceed.
         low, high = math.log(1e-12 / max(1, self.count)), -1e-9
         if not self.count or is_allowed(high):
             return 0.0

@@ -40,55 +40,54 @@ from elimina.running.planned_problem import PlannedProblem
 from elimina.running.pool import spread
 
 MAX_RUNG_SECONDS = 20.0
-"""Default limit of the estimated seconds of the first of four runs; the others together take twice as long."""
+"""Default limit on the estimated seconds of the first of four runs; the other three take twice as long together."""
 
 ORDERS: tuple[tuple[Method, int], ...] = (("min-degree", 0), ("min-fill", 0), ("min-fill", 1), ("min-fill", 2))
-"""Heuristics of quick orders, and numbers added to their seeds; the first one is the fastest. The best order depends on
-the model: on a 40 x 40 grid in 64 MB, the bounds are 6.2, 3.9, 4.6 and 2.8 apart."""
+"""Heuristics of quick orders with offsets of their seeds, the fastest one first. The best order depends on the model:
+on a 40 x 40 grid in 64 MB, the gaps of the bounds in log10 are 6.2, 3.9, 4.6 and 2.8."""
 
 _ORDER_SECONDS = 0.2
-"""Seconds of the search for one of ``ORDERS``."""
+"""Time limit of the search for one of ``ORDERS``, in seconds."""
 
 _QUICK_SECONDS = 0.05
 """Estimated time of the first bounds of a long call."""
 
 _RUNG_GROWTH = 8.0
-"""Estimated time of a run, relative to the previous one with a smaller i-bound."""
+"""Growth of the estimated time from one i-bound to the next."""
 
 _MAX_PLANNED_SECONDS = 1e4
-"""Runs that would take longer than this, in estimated seconds, are not planned."""
+"""Largest estimated seconds of a run that is planned."""
 
 _DEADLINE_SHARE = 0.125
-"""Share of the seconds until the deadline that a run may take: bounds of both sides and with several orders take
-several times as long."""
+"""Share of the seconds until the deadline for a single run: both sides and several orders together take several times
+as long."""
 
 OPTIMISED_SECONDS, _OPTIMISED_SHARE = 8.0, 0.75
-"""Seconds of optimised bounds on marginal MAP if there is no time limit, and their share of the remaining time if there
-is one."""
+"""Seconds for optimised bounds on marginal MAP without a time limit, and their share of the remaining time with one."""
 
 _SIDES: tuple[Bound, ...] = ("upper", "lower")
-"""Bounds of a sum, in the sequence in which they are made."""
+"""Bounds of a sum, in the order in which they are computed."""
 
 _MIN_CONCURRENT_RUN_SECONDS = 1.0
-"""Estimated seconds from which on several devices run at the same time: around shorter runs, the work of the Python
-interpreter takes longer."""
+"""Estimated seconds above which runs are distributed over several devices; for shorter runs, the Python interpreter
+takes longer than the devices."""
 
 _SLICES = 16
-"""Number of assignments of the variables of partitioned buckets whose sums are computed exactly."""
+"""Number of assignments of the variables of partitioned buckets for which the sum is computed exactly."""
 
 _ROUNDING_TOLERANCE = 1e-12
-"""Generous bound on the relative error of a logarithm and of a sum of logarithms."""
+"""Upper bound on the relative error of a logarithm and of a sum of logarithms."""
 
 
 class _Bound(NamedTuple):
-    """A bound on the natural logarithm of a sum, and assignments found along the messages (none: the sum is 0)."""
+    """A bound on the natural logarithm of a sum, and assignments decoded from the messages (none if the sum is 0)."""
 
     log: float
     chosen: Sequence[Sequence[int]]
 
 
 _Timed = tuple[_Bound, dict[str, float]]
-"""A bound, and the seconds by phase that it took."""
+"""A bound, and the seconds by phase for computing it."""
 
 Item = TypeVar("Item")
 
@@ -98,25 +97,25 @@ def bounded_sum(
 ) -> Result:
     """Bound a sum from both sides.
 
-    The better of two lower bounds is returned: that of Hölder's inequality with negative weights, and the sum over a
-    few assignments of the variables of partitioned buckets (given these, no bucket has to be partitioned).
+    The better of two lower bounds is returned: one from Hölder's inequality with negative weights, and the sum over
+    some assignments of the variables of partitioned buckets, for which the other variables are eliminated exactly.
 
     Args:
         execution: Execution of the task ``pr``, with mini-buckets that bound it from above.
         options: Options of the plan.
         seconds: Time spent so far by phase.
-        learn: Called with each bound as soon as it is known.
+        learn: Called with each new bound.
 
     Returns:
-        Bounds on the base-10 logarithm; minus infinity from below if time was up.
+        Bounds on the base-10 logarithm; the lower one is minus infinity if the time ended before it.
 
     Raises:
         MemoryLimitError: The plan does not fit.
-        TimeLimitError: The deadline passed before there was a bound.
+        TimeLimitError: The deadline passed before the first bound.
     """
     clock = dict(seconds)
     upper, lower = _Bound(-math.inf, ()), -math.inf
-    # The tables of one bound are freed before those of the next one are made.
+    # The tables of one bound are freed before those of the next one are allocated.
     options = replace(options, memory=execution.plan.memory_limit)
 
     def bounds_so_far() -> Result:
@@ -149,14 +148,14 @@ def bounded_sum(
 
 
 def _product(model: Model, chosen: Sequence[int]) -> float:
-    """Return the logarithm of one term of a sum, less the possible rounding error: a lower bound on the sum."""
+    """Return the logarithm of one term of a sum, minus its possible rounding error: a lower bound on the sum."""
     terms = model.terms(chosen)
     score = model.total(terms)
     return score - _ROUNDING_TOLERANCE * math.fsum(map(abs, terms)) if score > -math.inf else -math.inf
 
 
 def _timed_bound(timed: _Timed | None, clock: dict[str, float]) -> _Bound:
-    """Return a bound, and add its seconds by phase."""
+    """Return a bound, and add its seconds to a clock."""
     assert timed is not None
     for phase, seconds in timed[1].items():
         add_seconds(clock, phase, seconds)
@@ -166,13 +165,13 @@ def _timed_bound(timed: _Timed | None, clock: dict[str, float]) -> _Bound:
 def ladder(
     problem: Problem, options: Callable[[], CheckedOptions], remaining: Callable[[], float], longest: float
 ) -> Iterator[PlannedProblem]:
-    """Yield plans with rising i-bounds up to the requested one, and the largest one in several orders for a sum.
+    """Yield plans with increasing i-bounds up to the requested one; for a sum, then repeat the largest in other orders.
 
     Args:
         problem: A problem of the task ``mpe`` or ``pr``.
-        options: Function that returns planning options with the memory left to the call.
+        options: Function that returns planning options with the remaining memory of the call.
         remaining: Function that returns the seconds until the deadline.
-        longest: Estimated seconds of the longest run.
+        longest: Limit on the estimated seconds of a run.
     """
     asked = options()
     largest_ibound = math.inf if asked.ibound in (None, "auto") else int(asked.ibound)
@@ -196,7 +195,7 @@ def ladder(
         if ibound > last:
             yield planned
         elif planned.plan.seconds < seconds / _RUNG_GROWTH**2:
-            # Memory limits the i-bound, so a run with a longer time limit would have the same one.
+            # Memory limits the i-bound, so a larger time limit would not increase it.
             break
         last = ibound
         if seconds >= top_seconds():
@@ -208,12 +207,12 @@ def ladder(
 
 
 def _ibound_of(planned: PlannedProblem) -> float:
-    """Return the i-bound of a plan; infinity where no bucket is partitioned."""
+    """Return the i-bound of a plan; infinity if no bucket is partitioned."""
     return math.inf if planned.plan.minibuckets is None else planned.plan.minibuckets.ibound
 
 
 def _orders(problem: Problem, options: CheckedOptions) -> Iterator[tuple[int, ...]]:
-    """Yield different quick orders, or the given one."""
+    """Yield different quick orders; only the requested order if there is one."""
     if not isinstance(options.order, str):
         yield elimination_order(problem, options)
         return
@@ -236,18 +235,19 @@ def bounded_marginal_map(
     """Bound the largest sum from above, decode an assignment of the query, and compute its value.
 
     Args:
-        planned: Plan of the task ``mmap``, which need not fit.
-        options: Options of mini-buckets; if they have no i-bound, ``affordable_ibounds`` gives it.
-        progress: Called now and then with the share of the bound that is done.
+        planned: Plan of the task ``mmap``; it may exceed the memory.
+        options: Options of mini-buckets; without an i-bound, ``affordable_ibounds`` chooses it.
+        progress: Called repeatedly with the finished share of the bound.
         deadline: Deadline by ``time.monotonic``.
-        learn: Called with each bound as soon as it is known.
+        learn: Called with each new bound.
 
     Returns:
-        An answer with the ``value`` of the assignment if its sum is exact; else ``lower_bound`` bounds the value.
+        An answer with the ``value`` of the assignment if its sum is exact; otherwise with a ``lower_bound`` on the
+        value.
 
     Raises:
-        MemoryLimitError: Mini-buckets do not fit, either.
-        TimeLimitError: The deadline passed before there was a bound.
+        MemoryLimitError: Mini-buckets do not fit.
+        TimeLimitError: The deadline passed before the first bound.
     """
     problem = planned.problem
     options = options.for_bounds if options.ibound is None else options
@@ -266,7 +266,7 @@ def bounded_marginal_map(
                 return result.replace(assignment=with_observed(problem, result.assignment))
     ibounds = affordable_ibounds(joint, order, options, deadline) if options.ibound is None else [options.ibound]
     if result is not None and result.assignment is not None:
-        # Optimised weights improve the bound more than larger mini-buckets do.
+        # Optimised weights improve the bound more than a larger i-bound does.
         ibounds = ibounds[:1]
     try:
         for ibound, shift in itertools.product(
@@ -297,7 +297,7 @@ def _marginal_map(
     deadline: float | None,
     learn: Listener | None,
 ) -> Result:
-    """Return the answer of one run; ``bound_options`` eliminate all variables, the query last."""
+    """Return the answer of one run; ``bound_options`` have an order of all variables in which the query comes last."""
     problem = joint.problem
     started = time.perf_counter()
     bounding = plan_problem(problem, bound_options)
@@ -333,10 +333,10 @@ def _report(learn: Listener, problem: Problem, result: Result) -> None:
 def affordable_ibounds(
     problem: Problem, order: Sequence[int], options: CheckedOptions, deadline: float | None
 ) -> list[IBound]:
-    """Return the largest i-bounds, ascending, with which a run may take 0.2, 2 and 20 seconds, within the memory.
+    """Return the largest i-bounds, in ascending order, for runs of 0.2, 2 and 20 seconds within the memory limit.
 
-    With a deadline, the longest run takes at most an eighth of the remaining time, the others a tenth and a hundredth
-    of that.
+    With a deadline, the longest run takes at most an eighth of the remaining time, and the others a tenth and a
+    hundredth of this.
     """
     remaining_seconds = math.inf if deadline is None else deadline - time.monotonic()
     ibounds: list[IBound] = []
@@ -353,9 +353,9 @@ def _shared_out(
     items: Sequence[Item],
     work: Callable[[Backend, Iterator[Item]], Iterator[_Timed]],
 ) -> Generator[_Timed | None]:
-    """Yield the results of runs, in their order.
+    """Yield the results of runs in their original order.
 
-    Several devices share the runs if each is estimated to take long; short ones run one after another.
+    Several devices share long runs; short ones run one after another.
     """
     is_long = seconds - execution.backend.machine.start > _MIN_CONCURRENT_RUN_SECONDS
     for together in (items,) if is_long else ((item,) for item in items):
@@ -363,7 +363,7 @@ def _shared_out(
 
 
 def _run(execution: Execution, clock: dict[str, float], side: Bound, assignments: int = 1) -> _Bound:
-    """Bound a sum, rounding errors included, and decode assignments: the first greedily, the others at random."""
+    """Bound a sum, including rounding errors, and decode assignments: the first one greedily, the others at random."""
     with run_mini_buckets(execution, clock) as (heuristic, session):
         if session is None or not math.isfinite(heuristic.cost):
             return _Bound(-math.inf, ())
@@ -375,7 +375,7 @@ def _run(execution: Execution, clock: dict[str, float], side: Bound, assignments
 
 
 def _from_below(execution: Execution, options: CheckedOptions, clock: dict[str, float]) -> _Bound:
-    """Return Hölder's lower bound on the logarithm, with the same i-bound if its mini-buckets fit."""
+    """Return Hölder's lower bound on the logarithm; the i-bound is the same unless its mini-buckets do not fit."""
     backend, plan = execution.backend, execution.plan
     started = time.perf_counter()
     ibound = options.ibound if plan.minibuckets is None else plan.minibuckets.ibound
@@ -388,7 +388,7 @@ def _from_below(execution: Execution, options: CheckedOptions, clock: dict[str, 
 def _conditioned(
     execution: Execution, options: CheckedOptions, clock: dict[str, float], chosen: Sequence[Sequence[int]]
 ) -> float:
-    """Return the logarithm of the sum over assignments of partitioned buckets' variables; -inf if it does not fit."""
+    """Return the logarithm of the sum over given assignments of partitioned buckets; -inf if it does not fit."""
     plan = execution.plan
     assert plan.minibuckets is not None
     nodes = bucket_tree([factor.scope for factor in plan.factors], plan.order, ibound=plan.minibuckets.ibound).nodes
@@ -405,7 +405,7 @@ def _conditioned(
         return -math.inf
 
     def work(backend: Backend, assignments: Iterator[tuple[int, ...]]) -> Iterator[_Timed]:
-        # Each device runs one restricted problem at a time, because each needs separate tables.
+        # Each device runs one restricted problem at a time, because each problem needs its own tables.
         for values in assignments:
             spent: dict[str, float] = {}
             restricted = restrict(execution.problem, dict(zip(divided, values, strict=True)))
@@ -419,7 +419,7 @@ def _conditioned(
 def _value(
     execution: Execution, query_values: Mapping[int, int], options: CheckedOptions, clock: dict[str, float]
 ) -> tuple[float, bool]:
-    """Return the logarithm of the sum with some values given, or a lower bound on it; and whether it is exact."""
+    """Return the logarithm of the sum with some values fixed, or a lower bound on it; and whether it is exact."""
     started = time.perf_counter()
     restricted = restrict(execution.problem, query_values)
     order = (
@@ -442,7 +442,7 @@ def _exact(execution: Execution, clock: dict[str, float]) -> float:
 
 
 def _query_order(planned: PlannedProblem) -> list[int]:
-    """Return an order of the variables that stay, for the problem in which the others are summed out."""
+    """Return an order of the query variables, for the problem without the variables that are summed out."""
     problem, order = planned.problem, planned.plan.order
     tree = bucket_tree([group.scope for group in problem.groups], order, problem.kept)
     number = {v: n for n, v in enumerate(problem.kept)}
