@@ -70,7 +70,7 @@ def plan(
     checked = check_options(plan_options(options_of(options, device, memory)), chosen)
     before = system.resident_memory()
     asked = as_model(model)
-    remaining_options = checked.beside(system.growth_since(before))
+    remaining_options = checked.after_growth(system.growth_since(before))
     made = plan_call(
         asked, chosen, as_evidence(evidence, asked), _listed(query), remaining_options, shift_seconds=0.0
     ).planned.plan

@@ -138,22 +138,22 @@ def test_a_budget_counts_what_the_call_holds(monkeypatch):
     monkeypatch.setattr(system, "resident_memory", lambda: resident[0])
     run = Call("mpe")
     resident[0] = 150
-    assert run.budget().held == 50
-    assert call.InnerCall(run, lambda found: found, "part").held == 50
+    assert run.budget().growth_bytes == 50
+    assert call.InnerCall(run, lambda found: found, "part").growth_bytes == 50
     resident[0] = 70
-    assert run.held == 0
+    assert run.growth_bytes == 0
 
 
 def test_where_the_system_does_not_tell_nothing_is_held(monkeypatch):
     monkeypatch.setattr(system, "resident_memory", lambda: None)
-    assert Call("mpe").budget().held == 0
+    assert Call("mpe").budget().growth_bytes == 0
 
 
 @pytest.mark.parametrize(
     ("memory", "left"), [(None, None), (1 << 20, 1 << 20), (64 << 20, 44 << 20), (24 << 20, 6 << 20)]
 )
 def test_options_leave_out_what_is_held(memory, left):
-    assert CheckedOptions("cpu", memory).beside(20 << 20).room == left
+    assert CheckedOptions("cpu", memory).after_growth(20 << 20).room == left
 
 
 @pytest.mark.parametrize("memory", [1 << 16, 1 << 22, 1 << 26, 1 << 34])

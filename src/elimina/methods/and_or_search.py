@@ -187,7 +187,7 @@ class _AlternatingSearch(SearchState):
         """Return the memory shares, reduced if the process has grown by more than planned."""
         if self.resident is None or not self.options.is_shared:
             return self.shares
-        now = shares_of_bytes(host_memory(self.options.beside(self.grown)))
+        now = shares_of_bytes(host_memory(self.options.after_growth(self.grown)))
         return Shares(*map(min, now, self.shares))
 
     def threads_for(self, guide: PseudoTreeTables) -> int:

@@ -49,7 +49,7 @@ INNER_SWEEPS, INNER_PRECISION = 4, 0.3
 """Largest number of inner sweeps of the double loop, and the share of the outer change at which they end."""
 
 RUNG_TIME_SHARE, MAX_REST = 0.2, 1e-3
-"""Share of the remaining time after which the next graph is begun, and the largest residual at which it may begin."""
+"""Share of the remaining time after which the next graph is begun; largest residual at which it is begun."""
 
 TURN_TIME_SHARE = 0.05
 """Share of the remaining time after which other methods run, even if messages have not converged."""

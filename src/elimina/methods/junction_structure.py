@@ -50,8 +50,8 @@ class Structure(NamedTuple):
         wanted: The queried variables of the model and, in the same sequence, the variables of ``problem`` whose
             marginals are their posteriors.
         trees: Number of eliminations in ``problem``; 1: a junction tree.
-        left_out: Factors that P(evidence) depends on and that the sum of ``problem`` lacks; with several eliminations,
-            all factors that P(evidence) depends on.
+        left_out: Factors of P(evidence) that are missing in the sum of ``problem``; with several eliminations, all
+            factors of P(evidence).
         log_states: Natural logarithm of the number of joint states of the unobserved variables that have no
             distribution and are in no factor of ``problem``. The sum over the model includes all of these states.
     """

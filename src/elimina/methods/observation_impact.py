@@ -115,7 +115,7 @@ class Conflict(RowTable[ObservationConflict]):
 
     Attributes:
         bits: Base-2 logarithm of the product of the observations' probabilities over their joint probability. A
-            positive number indicates that the observations do not fit the model, or that the case is rare.
+            positive number indicates a misfit between the observations and the model, or a rare case.
     """
 
     fields = ObservationConflict._fields

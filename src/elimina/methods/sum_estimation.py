@@ -51,8 +51,8 @@ EARLIER_CHANGE_SHARE = 0.5
 """Least error of a join graph's sum, as a share of its distance from the sum of belief propagation."""
 
 SURE_ERROR = 0.05
-"""Largest standard error (of the natural logarithm) at which samples are preferred to methods that state a smaller
-error, because these may be biased."""
+"""Largest standard error (of the natural logarithm) of samples that are preferred to other methods; if those state a
+smaller error, they may be biased."""
 
 
 class SumEstimation:

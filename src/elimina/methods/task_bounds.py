@@ -21,7 +21,7 @@ class BoundedTask(NamedTuple):
     """A task whose answer is a sum.
 
     Attributes:
-        sum_of: Function that returns the problem of the task ``pr`` whose sum is the answer.
+        sum_of: Function that returns the problem of the task ``pr`` for a problem of this task; its sum is the answer.
         result_of: Function that returns the answer from bounds on the sum.
     """
 

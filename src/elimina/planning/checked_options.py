@@ -1,4 +1,4 @@
-"""Options of a call after their checks, with what the library derives from them."""
+"""Checked options of a call, and values derived from them."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from elimina.planning.solve_methods import SOLVE_METHODS, SolveMethod
 from elimina.system import available_threads
 
 USUAL_ASSIGNMENTS = 10
-"""Number of assignments of a call that names none."""
+"""Default number of assignments."""
 
 MAX_SLICES = 1 << 16
-"""Largest number of slices by ``auto``."""
+"""Largest number of slices for the option ``auto``."""
 
 _MIN_SHARED_BYTES = 1 << 24
-"""Smallest memory limit that also counts a call's memory besides tables: any process grows by some MiB at its start."""
+"""Smallest memory limit that includes a call's memory other than tables: any process grows by some MiB at its start."""
 
 _MIN_MEMORY_SHARE = 0.25
-"""Share of a memory limit that always stays available to tables: even small tables give bounds."""
+"""Share of a memory limit that is always available to tables: even small tables give bounds."""
 
 _SPARE_MEMORY_SHARE = 0.125
-"""Reserve in an advised limit, as a share of it: the memory of equal calls differs a little."""
+"""Reserve in an advised memory limit, as a share of it, because equal calls differ a little in memory."""
 
 
 class CheckedOptions(Options):
-    """Options with plain values (memory in bytes, paths as text), as ``option_checks.check_options`` returns them."""
+    """Options with plain values (memory in bytes, paths as text), from ``option_checks.check_options``."""
 
     @property
     def shifts_tables(self) -> bool:
@@ -35,7 +35,7 @@ class CheckedOptions(Options):
 
     @property
     def shifts_clusters(self) -> bool:
-        """True if costs are shifted between joined tables, too."""
+        """True if costs are also shifted between joined tables."""
         return self.shift in ("clusters", "all")
 
     @property
@@ -45,12 +45,12 @@ class CheckedOptions(Options):
 
     @property
     def for_bounds(self) -> CheckedOptions:
-        """The options for mini-buckets in place of a method that does not fit."""
+        """The options for mini-buckets that replace a method that does not fit."""
         return replace(self, dtype=None, slices="auto", scratch=None, tables="auto")
 
     @property
     def names_another_way(self) -> bool:
-        """True if slices, files or sparse tables are requested for tables that do not fit."""
+        """True if slices, files or sparse tables are requested, which help if dense tables do not fit."""
         return self.asks_for_slices or self.tables == "sparse"
 
     @property
@@ -60,34 +60,34 @@ class CheckedOptions(Options):
 
     @property
     def keeps_tables(self) -> bool:
-        """True if all tables stay on the device, where a checkpoint saves them."""
+        """True if all tables stay in memory for a checkpoint."""
         return self.checkpoint is not None and self.scratch is None
 
     @property
     def room(self) -> int | None:
-        """Bytes that may be used on the device; None: its free memory. The options must have been checked."""
+        """Memory limit on the device, in bytes; None: its free memory."""
         return cast(int | None, self.memory)
 
-    def beside(self, held: int) -> CheckedOptions:
-        """Return checked options for work that begins while a call holds some memory of the host.
+    def after_growth(self, growth_bytes: int) -> CheckedOptions:
+        """Return checked options for work that begins after a call has allocated host memory.
 
         Args:
-            held: Bytes by which the process has grown. They are not subtracted from a GPU's limit, nor from a limit so
-                small that the start of the process alone would exceed it.
+            growth_bytes: Bytes by which the process has grown during the call. They are not subtracted from a GPU's
+                limit, nor from a limit below the memory of the process at its start.
         """
         room = self.room
         if room is None or not self.is_shared:
             return self
-        return replace(self, memory=max(room - held, int(room * _MIN_MEMORY_SHARE)))
+        return replace(self, memory=max(room - growth_bytes, int(room * _MIN_MEMORY_SHARE)))
 
-    def limit_for(self, needed: int, held: int) -> int:
-        """Return a memory limit, with a reserve, that leaves some bytes to new work while a call holds others."""
-        spared = needed + int(needed * _SPARE_MEMORY_SHARE)
-        return spared if spared < _MIN_SHARED_BYTES else spared + held + int(held * _SPARE_MEMORY_SHARE)
+    def limit_for(self, needed: int, growth_bytes: int) -> int:
+        """Return a memory limit, with a reserve, that suffices for further work in a process that has grown."""
+        limit = needed + int(needed * _SPARE_MEMORY_SHARE)
+        return limit if limit < _MIN_SHARED_BYTES else limit + growth_bytes + int(growth_bytes * _SPARE_MEMORY_SHARE)
 
     @property
     def is_shared(self) -> bool:
-        """True if the host's memory is limited, and the limit is large enough to include the call's other memory."""
+        """True if the limit applies to the host and is large enough to include the call's memory other than tables."""
         return self.room is not None and not self.needs_gpu and self.room >= _MIN_SHARED_BYTES
 
     @property
@@ -112,12 +112,12 @@ class CheckedOptions(Options):
 
     @property
     def chooses_device(self) -> bool:
-        """True if the estimates choose the device."""
+        """True if the device is chosen by estimates of the time."""
         return self.device == "auto"
 
     @property
     def looks_for_optimum(self) -> bool:
-        """True if only filtering or search may answer: the method demands it, or ``auto`` has an upper bound."""
+        """True if only filtering or search may answer: because of the method, or of an upper bound with ``auto``."""
         return self.solving.seeks_optimum or (self.solving.is_open and self.upper_bound is not None)
 
     @property
@@ -127,5 +127,5 @@ class CheckedOptions(Options):
 
     @property
     def asks_for_slices(self) -> bool:
-        """True if a number of slices or a directory for tables is given, which requests elimination."""
+        """True if a number of slices or a directory for tables is given; both request elimination."""
         return self.scratch is not None or self.slices not in ("auto", "never")

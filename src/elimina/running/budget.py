@@ -17,13 +17,13 @@ class Budget(NamedTuple):
         deadline: Time by ``time.monotonic`` at which the strategy has to end; None: there is no limit.
         best_result: Best result so far.
         report: Function that gets bounds as soon as they are known.
-        held: Estimated bytes that the call already holds.
+        growth_bytes: Estimated bytes by which the process has grown since the call began.
     """
 
     deadline: float | None
     best_result: Result | None
     report: Callable[[Result], None]
-    held: int = 0
+    growth_bytes: int = 0
 
     @property
     def seconds(self) -> float:

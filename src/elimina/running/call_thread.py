@@ -94,7 +94,7 @@ class CallThread(threading.Thread):
                 idle_threads.remove(self)
             return self.works.empty()
 
-    def rest(self) -> None:
+    def release(self) -> None:
         """Offer the thread for another call."""
         with _hiring_lock:
             self.is_free = True

@@ -1,1 +1,1 @@
-"""Strategies: the methods for a question, their order and budgets, and the call that runs them."""
+"""Strategies: the methods that may answer a question, their order and budgets, and the call that runs them."""

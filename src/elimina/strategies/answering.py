@@ -1,4 +1,4 @@
-"""The answer of one question: at once for a small problem, otherwise by a call that runs its strategies."""
+"""The answer of one question: computed at once for a small problem, otherwise by a call that runs strategies."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from elimina.system import loaded_on_use
 if TYPE_CHECKING:
     from elimina.running.checkpoint import Checkpoint
 
-# Loaded for calls that end at their start.
+# Imported on use: only calls whose time ends early need it.
 _independent_posteriors = loaded_on_use("elimina.methods.independent_marginals", "independent_posteriors")
 
 _NEEDS_LESS = "elimination in segments or with files, which have no checkpoints, may need less: leave out"
 
 _MAX_WRITTEN_BYTES = 1 << 32
-"""Largest size of listed tables that are written out for a run with a checkpoint and no memory limit."""
+"""Largest size, in bytes, to which listed tables are expanded for a run with a checkpoint and no memory limit."""
 
 _LEAST_CELL_BYTES = 2
 
@@ -48,16 +48,16 @@ def answer_question(
 
     Args:
         model: Model, or the path of a file.
-        task: Task, by its name; aliases are replaced before.
+        task: Name of the task; aliases must have been resolved.
         evidence: Evidence, as in ``elimina.solve``.
-        query: Query, as in ``elimina.solve``; can be read more than once.
-        time_limit: Seconds for the whole call; None: there is no limit.
-        options: Options, already ``checked``.
+        query: Query, as in ``elimina.solve``; it must allow several iterations.
+        time_limit: Time limit of the whole call, in seconds; None: no limit.
+        options: Checked options.
 
     Raises:
-        KeyboardInterrupt: The user interrupted before there was any result.
-        EliminaError: The question has no answer within the memory and the time, or with ``exact`` no exact one; or a
-            value of the question or the options is invalid.
+        KeyboardInterrupt: The user interrupted the call before its first result.
+        EliminaError: The question has no answer within the memory and the time, or no exact one although ``exact`` is
+            set; or a value of the question or of the options is invalid.
     """
     started = time.monotonic()
     folder = options.checkpoint
@@ -100,7 +100,7 @@ def answer_question(
             with set_aside(len(read_model.factors)):
                 pursue(call, task_portfolio(Solver(question, call_options, call, checkpoint)))
 
-    # A short time limit may pass before the work begins.
+    # A short time limit may end before the work begins, so the fallback is prepared first.
     if isinstance(model, Model):
         provide_fallback(model)
     try:
@@ -110,7 +110,7 @@ def answer_question(
             raise
         raise MemoryLimitError(f"{error}; {_NEEDS_LESS} {option('checkpoint')}") from None
     _check_exact(result, options)
-    # Elimination removes its checkpoint itself. If first bounds were the whole answer, the checkpoint is still there.
+    # Elimination removes its checkpoint itself; the checkpoint of a call that first bounds answered is removed here.
     if result.ended_by is None and checkpoints:
         checkpoints[0].remove()
     return own_assignment(result, models[0]) if models else result
@@ -121,8 +121,8 @@ def _check_exact(result: Result, options: CheckedOptions) -> None:
 
     Raises:
         TimeLimitError: The time limit ended the call.
-        InputError: Elimination ended, and rounding errors leave the answer between its bounds.
-        MemoryLimitError: No method gave an exact answer within the memory.
+        InputError: Elimination ended, and its bounds differ because of rounding errors.
+        MemoryLimitError: No method found an exact answer within the memory.
     """
     if not options.exact or result.status not in OPEN_STATUSES or result.ended_by in ("interrupt", "gap"):
         return
@@ -145,9 +145,9 @@ def _check_exact(result: Result, options: CheckedOptions) -> None:
 
 
 def _with_tables_of_checkpoint(options: CheckedOptions, task: Task, model: Model) -> CheckedOptions:
-    """Return options with dense or sparse tables, whatever memory is free now: a resumed run has the same tables.
+    """Return options with dense or sparse tables, regardless of the free memory: a resumed run needs the same tables.
 
-    Tables are dense, unless tables that list their tuples are too large to be written out.
+    Tables are dense, unless tables that list their tuples are too large to be expanded.
     """
     if options.tables != "auto":
         return options

@@ -1,4 +1,4 @@
-"""Strategy for the assignment whose worst cost is best, by constraint problems with a threshold."""
+"""Strategy for the assignment with the best worst cost, by constraint problems with a threshold."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from elimina.strategies.strategy import Strategy
 
 
 def by_thresholds(facts: Facts, row: Row) -> Strategy:
-    """Return a search for the best threshold: an assignment has to meet it in every table."""
+    """Return a search for the best threshold that an assignment can meet in every table."""
     solver, options, order, task = facts.solver, facts.options, facts.searched_order.order, facts.task
     problem, model = solver.problem, solver.question.model
 
     def work(budget: Budget) -> Result:
-        memory = host_memory(options.beside(budget.held))
+        memory = host_memory(options.after_growth(budget.growth_bytes))
         search = ThresholdSearch(problem, order, options.host_threads, memory)
         best = budget.best_result
         if best is not None and best.assignment is not None and best.value is not None:

@@ -1,4 +1,4 @@
-"""A call that can be ended at any time: its thread, its bounds and assignment so far, and its times."""
+"""A call that can end at any time, with its thread, its bounds and assignment so far, and its times."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ from elimina.strategies.clock import Clock
 T = TypeVar("T")
 
 SOFT_SECONDS = 0.05
-"""Seconds for the work to end by itself after it was requested to stop."""
+"""Seconds that work has to end by itself after a request to stop."""
 
 HARD_SECONDS = 0.05
-"""Further seconds for an exception to end the work, before it is abandoned."""
+"""Seconds that work has to end after an exception was raised in its thread; it is abandoned after them."""
 
 _WRITING_SECONDS = 2.0
-"""Seconds for a checkpoint to be written."""
+"""Seconds that work has for writing a checkpoint."""
 
 FIRST_BOUNDS_AGE_SECONDS, _FIRST_SECONDS = 1.0, 5.0
-"""Seconds after which a call without results makes first bounds, and time limit of these."""
+"""Seconds after which a call without results computes first bounds, and time limit of these bounds."""
 
 _INTERRUPT_ITERATIONS = 100
-"""Number of loop iterations within which an exception from another thread arrives."""
+"""Number of loop iterations after which an exception raised by another thread has arrived."""
 
 _INTERRUPT_SECONDS = 0.1
-"""Seconds for first bounds after an interrupt, because the user waits for the answer."""
+"""Time limit of first bounds after an interrupt, in seconds: the user is waiting for the answer."""
 
 _LOOK_SECONDS = 0.05
-"""Seconds between checks for signals."""
+"""Seconds between checks for signals and stop requests."""
 
 _LISTENER_SECONDS = 5.0
-"""Seconds for the work to end by itself when a listener has raised an exception."""
+"""Seconds that work has to end by itself after a listener has raised an exception."""
 
 
 class _Event(NamedTuple):
-    """A call of a listener. The event's lock, if there is one, is released when the listener has returned."""
+    """A call of a listener; its lock, if there is one, is released when the listener has returned."""
 
     listener: Callable[..., None]
     arguments: tuple[Any, ...]
@@ -60,24 +60,24 @@ class _Event(NamedTuple):
 
 
 class Call(Clock):
-    """A call, and the bounds and assignment so far.
+    """A call, with its bounds and assignment so far.
 
-    The work runs in a separate thread, and the caller's thread waits for it. So interrupts only occur in the caller's
-    thread, and both they and the time limit end the call at once, with the result so far.
+    The work runs in a separate thread, and the caller's thread waits for it. Interrupts therefore occur in the caller's
+    thread only. Both interrupts and the time limit end the call at once with the result so far.
 
     Args:
         task: The task of the call.
-        time_limit: Seconds for the whole call; None: there is no limit.
-        listener: Function that gets bounds as they improve, in the caller's thread.
+        time_limit: Time limit of the whole call, in seconds; None: no limit.
+        listener: Function that receives improved bounds, called in the caller's thread.
         gap: Gap of the bounds at which the work ends.
         begun: Start of the call by ``time.monotonic``; None: now.
 
     Attributes:
-        best_result: Best result so far, replaced as a whole.
+        best_result: Best result so far; an improvement replaces the whole object.
         sign: 1 if values are minimised, -1 if they are maximised.
-        fallback: Function that computes bounds if the call ends without a better result. Its argument is the number of
-            seconds for improving the bounds; it returns None if there are none.
-        fallback_after: Seconds after which ``fallback`` is called if the call has no result yet.
+        fallback: Function that computes bounds if the call ends without a better result. It takes the number of seconds
+            for improving the bounds, and returns None if there are no bounds.
+        fallback_after: Seconds after which ``fallback`` is called if there is no result yet.
     """
 
     def __init__(
@@ -107,20 +107,20 @@ class Call(Clock):
         self._is_raised = self._is_ended = self._is_forgotten = False
         self._ending = Lock()
 
-    # Methods that the work's thread calls.
+    # --- methods for the work's thread ---
 
     @property
     def is_over(self) -> bool:
-        """True if the work is to end, on request or because the time is up."""
+        """True if the work has to end, on request or because the time is up."""
         return stopped() or self.seconds <= 0
 
     def report(self, result: Result) -> None:
-        """Keep improvements of the bounds and the assignment, and report them to the listener."""
+        """Store improvements of the bounds and the assignment, and report them to the listener."""
         self.best_result = combine(self.best_result, result, self.sign)
         if self._listener is None:
             return
         ends = self.best_result.lower_bound, self.best_result.upper_bound
-        # An estimate may be known before any bound is.
+        # Estimates without bounds are not reported.
         if ends == (None, None):
             return
         bounds = Bounds(round(self.age, 3), *ends, result.stats.get("nodes", 0))
@@ -132,7 +132,7 @@ class Call(Clock):
         """Call a listener in the caller's thread, and wait until it has returned.
 
         Raises:
-            Stopped: The work is to end.
+            Stopped: The work has to end.
         """
         returned = Lock()
         returned.acquire()
@@ -142,37 +142,37 @@ class Call(Clock):
                 raise Stopped
 
     @property
-    def held(self) -> int:
+    def growth_bytes(self) -> int:
         """Bytes by which the process has grown since the call began; 0 if the system does not report it."""
         return system.growth_since(self._resident)
 
     def budget(self, seconds: float = math.inf) -> Budget:
-        """Return the budget of a strategy that begins now and may take some seconds, within the call's time limit."""
+        """Return the budget of a strategy that begins now, limited by ``seconds`` and by the call's time limit."""
         ends = [] if seconds == math.inf else [time.monotonic() + seconds]
         ends += [] if self.deadline is None else [self.deadline]
-        return Budget(min(ends, default=None), self.best_result, self.report, self.held)
+        return Budget(min(ends, default=None), self.best_result, self.report, self.growth_bytes)
 
     @property
     def is_answered(self) -> bool:
-        """True if there is a result, and it is final or its bounds are close enough, or the work is to end."""
+        """True if the result is final, its bounds are close enough, or it exists and the work has to end."""
         result = self.best_result
         if result is None:
             return False
         description = DESCRIPTIONS.get(self.task)
         is_close = Bounds(0.0, result.lower_bound, result.upper_bound).gap <= self.gap
-        # Equal bounds prove an optimum, but not a count or a list of assignments.
+        # Equal bounds prove an optimum, but not a count or a list of assignments, so these are not complete yet.
         is_close = is_close and not (description is not None and description.is_beyond_optimum)
         return result.status not in ("bounded", "estimated") or is_close or self.is_over
 
-    # Methods that the caller's thread calls.
+    # --- methods for the caller's thread ---
 
     def answer(self, work: Callable[[], None]) -> Result:
-        """Do the work in a thread; when it ends, or is interrupted, return the answer so far.
+        """Do the work in a thread, and return the answer when it ends or is interrupted.
 
         Raises:
-            KeyboardInterrupt: The user interrupted before there was any result.
-            TimeLimitError: The time limit passed before there was any result.
-            EliminaError: The work failed without a result, or for another reason than time, memory, a device or a
+            KeyboardInterrupt: The user interrupted the call before its first result.
+            TimeLimitError: The time limit passed before the first result.
+            EliminaError: The work failed without a result, or for a reason other than time, memory, a device or a
                 worker.
         """
         try:
@@ -182,18 +182,18 @@ class Call(Clock):
             if self._bounding is not None:
                 abandon_thread(self._bounding)
             self._forget()
-        # The result is complete, so an interrupt must not discard it.
+        # The result is complete, so an interrupt during the last report must not discard it.
         with contextlib.suppress(KeyboardInterrupt):
             self._report_last_bounds(result)
         return result
 
     def result(self, work: Callable[[], T]) -> T:
-        """Do work without a partial answer in a thread, and return its result.
+        """Do work that has no partial result in a thread, and return its result.
 
         Raises:
-            KeyboardInterrupt: The user interrupted the call, even if this work was done by then.
-            TimeLimitError: The time limit passed before the work was done.
-            BaseException: The work's own exception, if it failed.
+            KeyboardInterrupt: The user interrupted the call, even if the work had finished by then.
+            TimeLimitError: The time limit passed before the work finished.
+            BaseException: The exception that the work raised.
         """
         done: list[T] = []
         try:
@@ -209,15 +209,15 @@ class Call(Clock):
     def result_or_early(
         self, work: Callable[[], T], early: Callable[[Literal["interrupt", "time-limit"]], T | None]
     ) -> T:
-        """Do work in a thread, and return its result; if it ends early, return the result so far.
+        """Do work in a thread; return its result or, if it ends early, the result so far.
 
         Args:
             work: Function that returns the result.
-            early: Function that returns the result so far from the cause of an early end; None if there is none.
+            early: Function that returns the result so far for a cause of the early end; None if there is no result.
 
         Raises:
-            KeyboardInterrupt: The user interrupted the work, and there is no result so far.
-            TimeLimitError: The time limit passed, and there is no result so far.
+            KeyboardInterrupt: The user interrupted the work before its first result.
+            TimeLimitError: The time limit passed before the first result.
         """
         try:
             return self.result(work)
@@ -228,35 +228,35 @@ class Call(Clock):
             return result
 
     def _forget(self) -> None:
-        """Release the work's tables, which reference cycles would hold until the next garbage collection."""
+        """Release the work's tables: reference cycles would keep them until the next garbage collection."""
         self._is_forgotten = True
         self.fallback = self._error = None
 
     def _carry_out(self, work: Callable[[], None]) -> EndedBy | None:
-        """Do the work in a thread; return the cause of an early end, None if the work finished or failed."""
+        """Do the work in a thread; return the cause of an early end, or None if the work finished or failed."""
         ended_by: EndedBy | None = None
         is_collected = gc.isenabled()
         try:
             try:
-                ended_by = self._attend(do_in_thread(partial(self._work, work)))
+                ended_by = self._serve_listeners(do_in_thread(partial(self._work, work)))
             except KeyboardInterrupt:
                 ended_by = "interrupt"
             except BaseException:
-                # A listener's exception is raised when the call ends.
+                # The listener's exception is raised when the call has ended.
                 self._end(_LISTENER_SECONDS)
                 raise
             if ended_by is not None:
                 try:
                     self._end()
                 except KeyboardInterrupt:
-                    # A second interrupt discards the answer; one while a time limit ends the work does not.
+                    # A second interrupt discards the answer; a first one while the time limit ends the work does not.
                     if ended_by == "interrupt":
                         raise
                     ended_by = "interrupt"
                     self._end()
         finally:
-            # Work that was ended early may have left garbage collection suspended. It is only enabled now, because a
-            # collection takes seconds if the work has made a million objects.
+            # Work that was ended early may have left garbage collection disabled. It is enabled at the end, because a
+            # collection takes seconds if the work has created a million objects.
             if is_collected:
                 gc.enable()
         return ended_by
@@ -277,30 +277,30 @@ class Call(Clock):
             with self._ending:
                 self._thread = None
                 is_kept = not self._is_ended
-            # An exception that another thread has raised in this one arrives at a later line, so wait for it here. It
-            # cannot be withdrawn: in CPython 3.11, profiled or traced code then hangs.
+            # An exception that another thread has raised in this one arrives a few lines later, so the loop waits for
+            # it. It cannot be withdrawn: in CPython 3.11, profiled or traced code would then hang.
             for _ in range(_INTERRUPT_ITERATIONS if self._is_raised else 0):
                 pass
         except Stopped:
-            # The exception arrived when the work had ended; it does not arrive again.
+            # The exception arrived after the end of the work; it does not arrive a second time.
             pass
         finally:
             obey(None)
             if self._is_forgotten:
                 self._forget()
             self._events.put(None)
-            # The thread is offered to other calls only now, because a thread that failed must not be used again.
+            # The thread is released last, because a thread that failed must not serve other calls.
             if is_kept and isinstance(worker, CallThread):
-                worker.rest()
+                worker.release()
 
-    def _attend(self, worker: Thread) -> EndedBy | None:
+    def _serve_listeners(self, worker: Thread) -> EndedBy | None:
         """Call listeners until the work ends or the time is up; return the cause of an early end.
 
         Args:
             worker: Thread that does the work.
         """
         while True:
-            # A signal may reach another thread without waking this one, so this thread wakes regularly to handle
+            # A signal may reach another thread without waking this one, so this thread wakes up regularly to handle
             # signals.
             try:
                 event = self._events.get(timeout=min(self.seconds, _LOOK_SECONDS))
@@ -321,13 +321,13 @@ class Call(Clock):
                 event.returned.release()
 
     def _report_last_bounds(self, result: Result) -> None:
-        """Report the bounds of the answer, if an improvement came too late for a report."""
+        """Report the bounds of the answer if the listener has not received them yet."""
         ends = result.lower_bound, result.upper_bound
         if self._listener is not None and ends not in ((None, None), self._reported_ends):
             self._listener(Bounds(round(self.age, 3), *ends, result.stats.get("nodes", 0)))
 
     def _prepare_fallback(self) -> None:
-        """Make first bounds during a long call, in a thread, since there may be no time for them at its end."""
+        """Compute first bounds in a thread during a long call, because its end may leave no time for them."""
         fallback = self.fallback
         if (
             fallback is not None
@@ -349,15 +349,15 @@ class Call(Clock):
         except Stopped:
             return
         except MemoryError:
-            pass  # at the end of the call, there would be no memory for first bounds, either
+            pass  # memory would not suffice for first bounds at the end of the call either
         finally:
             obey(None)
-        # The work may have provided other first bounds in the meantime.
+        # The work may have provided other first bounds meanwhile, which are not replaced.
         if self.fallback is fallback:
             self.fallback = lambda _: first
 
     def _first_bounds(self) -> Result | None:
-        """Return first bounds: the finished ones, or those of a short computation; None if there are none."""
+        """Return the computed first bounds, or those of a short computation; None if there are none."""
         if self._bounding is not None:
             self._bounding.join(HARD_SECONDS)
         if self.fallback is None:
@@ -365,12 +365,13 @@ class Call(Clock):
         return self.fallback(max(HARD_SECONDS, min(self.seconds, _INTERRUPT_SECONDS)))
 
     def _end(self, patience: float = SOFT_SECONDS) -> None:
-        """End the work: by a request, then by an exception; if neither ends it in time, abandon it."""
+        """End the work by a request, then by an exception; abandon it if neither ends it in time."""
         self._stop.request()
         with self._ending:
             self._is_ended = True
             thread = self._thread
-        # Work that has not begun will not begin. The thread of finished work may serve another call: leave it alone.
+        # Without a thread, the work has not begun and will not, or it has finished and its thread may serve other
+        # calls.
         if thread is None:
             return
         thread.join(patience)
@@ -379,7 +380,7 @@ class Call(Clock):
         stop_thread(thread, self._raise_in, HARD_SECONDS)
 
     def _raise_in(self, thread: Thread) -> bool:
-        """Raise ``Stopped`` at the thread's next line of Python, if it does the work; return whether it was raised."""
+        """Raise ``Stopped`` at the next Python line of a thread that does the work; return whether it was raised."""
         with self._ending:
             if self._thread is None or is_shielded(thread):
                 return False
@@ -416,11 +417,11 @@ class Call(Clock):
             return KeyboardInterrupt()
         if isinstance(self._error, EliminaError):
             return self._error
-        # The error does not state the limit: it may be the rest of a longer one, which only the caller knows.
+        # The limit is not stated, because it may be the remainder of a longer one that only the caller knows.
         return TimeLimitError("the time limit passed before anything was known; allow more time")
 
     def _end_without_error(self, result: Result) -> EndedBy | None:
-        """Return why work returned before its bounds met: the gap or the time limit; None for other reasons."""
+        """Return the cause of an end before the bounds met: the gap or the time limit; None for other causes."""
         if self.gap and Bounds(0.0, result.lower_bound, result.upper_bound).gap <= self.gap:
             return "gap"
         return "time-limit" if self.deadline is not None and time.monotonic() >= self.deadline else None
@@ -430,11 +431,11 @@ class Call(Clock):
 
 
 class InnerCall(Call):
-    """A problem within a call, whose answers are translated to answers of the call.
+    """A call for a problem within another call; its answers are translated to answers of that call.
 
     Args:
-        whole: Call to which the problem belongs.
-        translated: Function that translates an answer of the problem to one of the call's task.
+        whole: The outer call.
+        translated: Function that translates an answer of the problem to an answer of the outer call's task.
         name: Prefix of the names of the problem's phases.
     """
 
@@ -444,7 +445,7 @@ class InnerCall(Call):
         self._whole, self._translated, self._name = whole, translated, name
 
     def report(self, result: Result) -> None:
-        """Keep improvements of the problem's result, and report them to the call, translated to its task."""
+        """Store improvements of the problem's result, and report them to the outer call, translated to its task."""
         self.best_result = combine(self.best_result, result, self.sign)
         self._whole.report(self._translated(result))
 

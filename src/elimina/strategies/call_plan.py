@@ -1,4 +1,4 @@
-"""The plan of a call, from its arguments."""
+"""The plan of a call, made from the call's arguments."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from elimina.running.checkpoint import Checkpoint
 
 _ORDER_TIME_SHARE = 1 / 6
-"""Share of a call's time limit for the order search, which is measured by its work; the clock ends the search after ten
-times as long."""
+"""Share of a call's time limit for the order search, measured by the amount of work; the clock ends the search after
+ten times this share."""
 
 
 class PlannedCall(NamedTuple):
@@ -37,12 +37,12 @@ class PlannedCall(NamedTuple):
 
 
 class Preparation(NamedTuple):
-    """Preparations of a call, which all its plans share.
+    """Preparations shared by all plans of a call.
 
     Attributes:
         problem: Problem of the call.
-        rough: A quick order, if one was found.
-        order: The order of an earlier plan, if one was made.
+        rough: A quick order; None: no search was made.
+        order: Order of an earlier plan; None: no earlier plan.
         inquiry: Requested marginals (``mar``).
     """
 
@@ -64,18 +64,18 @@ def plan_call(
     first: Preparation | None = None,
     refinements: int = 0,
 ) -> PlannedCall:
-    """Prepare a call's problem, shift its costs for requested mini-buckets, and plan.
+    """Prepare a call's problem, shift its costs if mini-buckets are requested, and make the plan.
 
     Args:
         model: Model, as in ``elimina.solve``.
         task: Task, as in ``elimina.solve``.
         evidence: Evidence, as in ``elimina.solve``.
         query: Query, as in ``elimina.solve``.
-        options: Options of the call, already ``checked``.
-        time_limit: Seconds for the whole call.
+        options: Checked options of the call.
+        time_limit: Time limit of the whole call, in seconds.
         checkpoint: Checkpoint that stores the plan, or contains the plan of an interrupted run.
         shift_seconds: Seconds after which no further pass of cost shifting is begun.
-        first: Preparations, if they have been made already.
+        first: Preparations of an earlier plan; None: they are made first.
         refinements: Number of times that tuples exceeded the memory.
 
     Raises:

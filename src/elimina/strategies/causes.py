@@ -1,4 +1,4 @@
-"""Causes of the early end of a call, by the exception that ended its work."""
+"""Causes of a call's early end, determined by the exception that ended its work."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ _CAUSES: dict[type[BaseException], EndedBy] = {
 
 
 def cause_of(error: BaseException) -> EndedBy | None:
-    """Return the cause of a call's early end from the exception that ended it; None if the call failed."""
+    """Return the cause of a call's early end from the exception that ended its work; None if the work failed."""
     return next((cause for kind, cause in _CAUSES.items() if isinstance(error, kind)), None)

@@ -1,4 +1,4 @@
-"""The clock of a call: its start, its deadline, and the seconds that its phases take."""
+"""The clock of a call: its start, its deadline, and the seconds of its phases."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class Clock:
     """The time of one call.
 
     Args:
-        time_limit: Seconds for the whole call; None: there is no limit.
+        time_limit: Time limit of the whole call, in seconds; None: no limit.
         begun: Start of the call by ``time.monotonic``; None: now.
 
     Attributes:
         started: Start of the call by ``time.monotonic``.
-        deadline: Deadline by ``time.monotonic``; None if there is no time limit.
+        deadline: Deadline by ``time.monotonic``; None: no time limit.
         innermost: Phase that is running; None between phases.
     """
 
@@ -32,7 +32,7 @@ class Clock:
 
     @property
     def seconds(self) -> float:
-        """Seconds until the deadline; 0 after it, and infinity if there is none."""
+        """Seconds until the deadline; 0 after it, infinity without one."""
         return math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())
 
     @property
@@ -41,11 +41,11 @@ class Clock:
         return time.monotonic() - self.started
 
     def phase(self, name: str) -> AbstractContextManager[dict[str, float]]:
-        """Time the block of a phase, and yield a dictionary for its parts' seconds; inner phases count separately."""
+        """Time a block as a phase; it receives a dictionary for its parts' seconds. Inner phases count separately."""
         return _Phase(self, name)
 
     def mark(self, name: str) -> None:
-        """Record the time since the last mark (or the start of the call) as a phase without a block."""
+        """Record the time since the last mark, or the start of the call, as a phase without a block."""
         now = time.monotonic()
         self._booked[name] = self._booked.get(name, 0.0) + now - self._marked
         self._marked = now
@@ -54,12 +54,12 @@ class Clock:
         """Return the seconds by phase for ``stats["seconds"]``; all running phases end."""
         phase, self.innermost = self.innermost, None
         while phase is not None:
-            self.book(phase, {})
+            self.record(phase, {})
             phase = phase.outer
         return phase_seconds(self._booked, self.age)
 
-    def book(self, phase: _Phase, part_seconds: Mapping[str, float]) -> None:
-        """Record the seconds of a phase so far, except those that belong to its parts or to phases within it."""
+    def record(self, phase: _Phase, part_seconds: Mapping[str, float]) -> None:
+        """Record the seconds of a phase so far, without those of its parts and of the phases within it."""
         elapsed = time.perf_counter() - phase.started
         remaining, booked = elapsed - phase.inner_seconds, self._booked
         for name, seconds in part_seconds.items():
@@ -72,14 +72,14 @@ class Clock:
 
 
 class _Phase:
-    """A phase, as a context manager; one made from a generator would add 2 us to each small call.
+    """A phase as a context manager; a generator would add 2 us to each small call.
 
     Attributes:
         name: Name of the phase.
         part_seconds: Seconds of its parts by their names.
         started: Start by ``time.perf_counter``.
         inner_seconds: Seconds of the phases within this one.
-        outer: Phase around this one; None if there is none.
+        outer: Phase around this one; None: no such phase.
     """
 
     __slots__ = ("_clock", "inner_seconds", "name", "outer", "part_seconds", "started")
@@ -96,4 +96,4 @@ class _Phase:
 
     def __exit__(self, *_: object) -> None:
         self._clock.innermost = self.outer
-        self._clock.book(self, self.part_seconds)
+        self._clock.record(self, self.part_seconds)

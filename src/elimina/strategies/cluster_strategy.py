@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def clusters(facts: Facts, row: Row) -> Strategy | Attempt:
-    """Return passes over clusters of tables on a GPU; an empty outcome if there is no GPU, or no time to start it."""
+    """Return passes over clusters of tables on a GPU; an empty outcome without a GPU, or without time to start it."""
     options, seconds = facts.options, row.budget(facts)
     if not outlasts_gpu_start(seconds):
         return Attempt()
@@ -33,7 +33,7 @@ def clusters(facts: Facts, row: Row) -> Strategy | Attempt:
     problem, order = facts.planned.problem, facts.plan.order
 
     def work(budget: Budget) -> Result:
-        remaining = options.beside(budget.held)
+        remaining = options.after_growth(budget.growth_bytes)
         original = shift_tables(problem, remaining, budget.seconds / 4)
         try:
             return bounds_on_gpu(original, order, remaining, device, budget)

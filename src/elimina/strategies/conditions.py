@@ -19,58 +19,57 @@ from elimina.strategies.facts import SHORT_ELIMINATION_SECONDS, Facts, memory_of
 from elimina.strategies.row import Condition, no
 
 LONG_ELIMINATION_CELLS = 10**8
-"""Number of cells of a quick order's buckets from which on other strategies come first (a tenth of a second)."""
+"""Number of cells of a quick order's buckets above which other strategies come first (a tenth of a second)."""
 
 LONG_ELIMINATION_VARIABLES = 3000
-"""With more variables than this, ``LONG_ELIMINATION_CELLS`` grows in proportion, because other strategies need 2e-5 s
-(local search) or more for each variable."""
+"""Number of variables above which ``LONG_ELIMINATION_CELLS`` grows in proportion: other strategies need at least 2e-5 s
+(local search) per variable."""
 
 SEARCH_START_SECONDS_PER_VARIABLE = 3e-5
-"""Seconds that search takes for each variable before its first node: for cost shifting, and to make the root
-consistent (1e-5 to 3e-5 on circuits and mastermind). Shorter eliminations come before search."""
+"""Seconds of search per variable before its first node, for cost shifting and a consistent root (1e-5 to 3e-5 on
+circuits and mastermind). Shorter eliminations come before search."""
 
 LARGE_MODEL_VARIABLES = 200_000
-"""Number of variables from which on posteriors are estimated before the search for an order: the search takes 0.1 s or
-longer."""
+"""Number of variables above which posteriors are estimated before the order search, which takes at least 0.1 s."""
 
 HARD_ELIMINATION_SECONDS = 100.0
-"""Estimated seconds of an elimination from which on soft local consistency gets a turn limited by nodes."""
+"""Estimated seconds of an elimination above which soft local consistency gets a turn limited by nodes."""
 
 SECOND_TURN_ELIMINATION_SECONDS = 5.0
-"""Estimated seconds of an elimination from which on soft local consistency gets a second turn before it."""
+"""Estimated seconds of an elimination above which soft local consistency gets a second turn before it."""
 
 MINI_BUCKET_SECONDS, FEW_VARIABLES, FEW_VARIABLES_SHARE = 1.0, 8, 0.65
-"""Seconds of mini-buckets. Their messages have few variables if the number is at most the second constant, and at most
-this share (the third) of the variables of the largest table."""
+"""Seconds of mini-buckets; and limits below which their messages count as small: a number of variables, and a share of
+the variables of the largest table."""
 
 UNREACHABLE_CELLS_PER_BYTE = 2.0**10
-"""If the largest table has more cells than this for each byte of memory, no better order is searched for: a search
-seldom makes a table so much smaller."""
+"""Number of cells of the largest table, per byte of memory, above which no better order is searched for: a search
+seldom reduces a table by so much."""
 
 ZEROS_SHARE = 0.25
-"""Share of zeros among the tables' cells from which on sparse tables may be much smaller than dense ones."""
+"""Share of zeros among the tables' cells above which sparse tables may be much smaller than dense ones."""
 
 SEARCHED_ORDER_FACTOR = 4.0
-"""If the order after a search needs more than this multiple of the memory limit, no order is expected to fit: longer
-searches save a factor of two."""
+"""Memory of the order after a search, as a multiple of the memory limit, above which no order is expected to fit:
+longer searches save a factor of two."""
 
 MAX_SLICED_PLAN_SECONDS = 1e7
-"""Estimated seconds of an elimination from which on slices are not tried, because they take even longer. Searching for
-an order of slices takes seconds, and seldom makes an elimination a hundred times as fast (on two of 56 hard files, of
+"""Estimated seconds of an elimination above which slices are not tried, because they take even longer. The search for
+an order of slices takes seconds, and seldom makes an elimination a hundred times as fast (on two of 56 hard files, with
 2^300 cells)."""
 
 SEARCHED_FROM_SECONDS = 2.0
-"""Estimated seconds of a plan from which on search is tried before it, for about as long."""
+"""Estimated seconds of a plan above which search is tried before it, for about as long."""
 
 BOUNDED_FROM_SECONDS = 2.0
-"""Estimated seconds of a sum's elimination from which on quick bounds come first: they take 0.05 to 0.4 s."""
+"""Estimated seconds of a sum's elimination above which quick bounds come first: they take 0.05 to 0.4 s."""
 
 LATE_PLAN_FACTOR = 4.0
-"""An elimination is expected to end too late if its estimated time exceeds the remaining time by more than this factor:
-estimates are seldom wrong by more."""
+"""Ratio of an elimination's estimated time to the remaining time above which it is expected to end too late: estimates
+are seldom wrong by more."""
 
 
-# Conditions on the options.
+# --- conditions on the options ---
 
 HAS_FIRST_BOUNDS = Condition(
     "its tables bound the answer", lambda facts: facts.description.has_first_bounds and not facts.options.exact
@@ -112,13 +111,13 @@ CLUSTERS_ARE_SHIFTED = Condition("costs are shifted between clusters", lambda fa
 ANY_METHOD = Condition("any method may find the optimum", lambda facts: facts.has_open_method)
 
 
-# Elimination in a quick order.
+# --- elimination in a quick order ---
 
 
 def is_long(order: Order, facts: Facts) -> bool:
     """Return whether elimination in an order takes so long that other strategies come first."""
     work = LONG_ELIMINATION_CELLS * max(1, len(order.order) / LONG_ELIMINATION_VARIABLES)
-    # The number of cells is an integer that may be too large for a float, so it is not divided.
+    # The right side is multiplied instead of dividing the number of cells, which may exceed the range of floats.
     return order.total_cells >= work * facts.cells_per_second / CELLS_PER_SECOND
 
 
@@ -164,7 +163,7 @@ QUICK_ORDER_IS_FAR_TOO_LARGE = Condition(
 def _is_far_too_large(facts: Facts) -> bool:
     if QUICK_ORDER_IS_FAR_TOO_LARGE.holds(facts):
         return True
-    # No search is needed if the quick order is small enough, because a search never gives a larger one.
+    # A small quick order makes the search unnecessary: a search never returns a larger order.
     max_cells = SEARCHED_ORDER_FACTOR * facts.memory_bytes / FLOAT_BYTES
     return facts.quick_order.total_cells > max_cells and facts.searched_order.total_cells > max_cells
 
@@ -210,7 +209,7 @@ SECOND_TURN_IS_WORTH_IT = Condition(
 
 
 def is_loose(order: Order) -> bool:
-    """Return whether mini-buckets would be loose: domains are so large that they have few of the buckets' variables."""
+    """Return whether mini-buckets would be loose, because large domains leave few variables in each of them."""
     digits = math.log(max(2, order.largest_table)) / (order.width + 1)
     variables = math.log(MINI_BUCKET_SECONDS * CELLS_PER_SECOND) / digits
     return variables <= min(FEW_VARIABLES, FEW_VARIABLES_SHARE * (order.width + 1))
@@ -226,7 +225,7 @@ FILTER_IS_FIRST = Condition(
 )
 
 
-# Methods.
+# --- methods ---
 
 CAN_FILTER = Condition("filtering works with these costs", lambda facts: facts.can_filter)
 
@@ -272,7 +271,7 @@ NO_SHORT_PLAN_ON_TUPLES = no(
 )
 
 
-# Plans.
+# --- plans ---
 
 TRIES_OTHERS_FIRST = Condition(
     "any method may find the optimum, and no slices are asked for",
@@ -306,13 +305,13 @@ def needs_order_search(facts: Facts) -> bool:
 
 
 def is_out_of_reach(order: Order, facts: Facts) -> bool:
-    """Return whether an order needs so much memory that a search would not make it fit."""
+    """Return whether an order needs too much memory for a search to make it fit."""
     reach = UNREACHABLE_CELLS_PER_BYTE
     return order.largest_table > reach and order.largest_table > reach * facts.memory_bytes
 
 
 def can_search(facts: Facts) -> bool:
-    """Return whether a search's copies of the tables fit."""
+    """Return whether the search's copies of the tables fit into memory."""
     problem = facts.problem
-    remaining = facts.options.beside(facts.call.held)
+    remaining = facts.options.after_growth(facts.call.growth_bytes)
     return can_copy(cells_of(problem), len(problem.groups), host_memory(remaining))

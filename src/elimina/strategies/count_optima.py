@@ -1,7 +1,7 @@
-"""The number of optima.
+"""Count of the optimal assignments.
 
-In an optimal assignment, the tables of each bucket add up to the bucket's message. So after one elimination, each
-bucket gets a table that allows exactly the assignments with this equality, and the solutions of these tables are
+In an optimal assignment, the tables of each bucket add up to the bucket's message. After one elimination, each bucket
+therefore gets a table that allows exactly the assignments with this equality, and the solutions of these tables are
 counted. If no elimination fits, branch and bound lists the optima.
 """
 
@@ -38,19 +38,19 @@ from elimina.strategies.schedule import BEGIN, Rows, scheduled
 from elimina.strategies.strategy import Attempt, Portfolio, Strategy, until_answered
 
 _BOUNDS_SECONDS, _BOUNDS_SHARE = 4.0, 0.25
-"""Largest time for listing optima, and for bounds on their number: in seconds, and as a share of the remaining time."""
+"""Time limit for listing optima, and for bounds on their number: in seconds, and as a share of the remaining time."""
 
 _MAX_LISTED = 100_000
 """Largest number of optima that branch and bound lists."""
 
-_CELL_BYTES = 16  # 8 in the sum of a bucket's tables, and 8 in the table made from it
+_CELL_BYTES = 16  # 8 in the sum of a bucket's tables, and 8 in the table derived from it
 
 
 def count_optima(facts: Facts, _: Row) -> Portfolio:
-    """Find the optimum, and count the assignments that reach it.
+    """Find the optimum, and count the optimal assignments.
 
     Raises:
-        UnsupportedError: Costs are not integers.
+        UnsupportedError: The costs are not integers.
     """
     solver = facts.solver
     options, run, model = solver.options, solver.run, solver.question.model
@@ -63,7 +63,7 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
     planned = solver.plan(replace(options, slices="never", scratch=None, tables="dense")).planned
     if planned.plan.has_large_steps:
         return (yield from _bounded_optima(facts, MemoryLimitError(does_not_fit(planned.plan))))
-    # Each variable has to have its own bucket, so no step may eliminate several variables.
+    # Each variable needs its own bucket, so no step may eliminate several variables.
     plan = plan_on(planned.backend, planned.problem, planned.plan.order, options)
     planned = planned._replace(plan=plan)
     model = planned.problem.model
@@ -91,7 +91,7 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
         return (yield Strategy(run, "minimise", lambda _: result))
     run.fallback = lambda _: result.replace(count=None)
     counting = InnerCall(run, functools.partial(_counted, result), "count")
-    # Variables in no table are not part of the plan, but the number of optima is a multiple of their domains' sizes.
+    # Variables in no table are not part of the plan, but their domain sizes multiply the number of optima.
     idle = set(range(len(model.variables))).difference(plan.order, planned.problem.fixed)
     rest = Model([model.variables[v] for v in (*plan.order, *idle)], tables, sense="probability")
     counting_options = replace(options, order="auto", dtype=None)
@@ -101,7 +101,7 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
 
 
 def _counted(result: Result, counted: Result) -> Result:
-    """Return the optimum with the number of optimal assignments, or with bounds on the number."""
+    """Return the optimum with the number of optimal assignments, or with bounds on this number."""
     if counted.status == "exact":
         return result.replace(status="exact", count=counted.value)
     return result.replace(stats={**counted.stats, **_bounds_of_number(counted.lower_bound, counted.upper_bound)})
@@ -116,7 +116,7 @@ def _bounds_of_number(lower: float | None, upper: float | None) -> dict[str, int
 def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
     """Search for an optimum, list the optima, and bound their number, without the large tables of elimination.
 
-    The outcome is the failure of elimination if the options rule this out, or if the search finds nothing.
+    The outcome is the failure of elimination if the options exclude the search, or if the search finds nothing.
     """
     solver = facts.solver
     options, run, question = solver.options, solver.run, solver.question
@@ -146,7 +146,7 @@ def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
             figures.update(_bounds_of_number(number, None))
         seconds = min(_BOUNDS_SECONDS, _BOUNDS_SHARE * budget.seconds)
         with contextlib.suppress(MemoryLimitError):
-            upper = optima_at_most(solver.problem, best.value, options.beside(budget.held), seconds)
+            upper = optima_at_most(solver.problem, best.value, options.after_growth(budget.growth_bytes), seconds)
             figures.update(_bounds_of_number(figures["optima_lower_bound"], upper))
         return counted(best)
 
@@ -162,9 +162,9 @@ def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
 
 
 def _listed_optima(facts: Facts, optimum: int, budget: Budget) -> tuple[int, bool]:
-    """Return the number of optima that branch and bound lists (1 if it cannot run), and whether these are all."""
+    """Return the number of optima listed by branch and bound (1 if it cannot run), and whether these are all."""
     problem, options = facts.solver.problem, facts.options
-    memory = host_memory(options.beside(budget.held))
+    memory = host_memory(options.after_growth(budget.growth_bytes))
     k = min(_MAX_LISTED, largest_k(problem, memory))
     if k < 1:
         return 1, False
@@ -176,7 +176,7 @@ def _listed_optima(facts: Facts, optimum: int, budget: Budget) -> tuple[int, boo
 
 
 def _tight(optimum: Heuristic) -> Iterator[Table]:
-    """Yield a table for each variable: 1 where the tables of its bucket add up to its message, 0 elsewhere."""
+    """Yield a table for each variable: 1 where the tables of its bucket add up to its message, otherwise 0."""
     for v, tables in enumerate(optimum.guide.homes()):
         scope = [v, *sorted({u for table in tables for u, _ in table.others})]
         total = np.zeros([optimum.guide.sizes[u] for u in scope], dtype=np.int64)

@@ -9,25 +9,25 @@ from elimina.strategies.causes import cause_of
 from elimina.strategies.clock import Clock
 
 _PROVEN = ("optimal", "exact", "infeasible", "unbounded")
-"""Statuses of answers that are complete even if the work ended early."""
+"""Statuses of complete answers, which an early end does not change."""
 
 
 class DirectCall(Clock):
     """A call without a separate thread.
 
-    A ``Call`` takes 5 us to make and 0.2 ms to hand work to its thread, much longer than a small search (50 us).
+    Creating a ``Call`` takes 5 us, and handing work to its thread 0.2 ms: much longer than a small search (50 us).
     """
 
     def answer(self, work: Callable[[], Result], early: Callable[[EndedBy], Result | None]) -> Result:
-        """Do the work; if it ends early, return the answer so far.
+        """Do the work; return its answer or, if it ends early, the answer so far.
 
         Args:
-            work: Work that raises ``TimeLimitError`` soon after the deadline, and ``KeyboardInterrupt`` soon after a
-                signal, or returns its result so far.
-            early: Function that returns the answer so far from the cause of the end; None if there is none.
+            work: Function that returns the answer. Soon after the deadline, it raises ``TimeLimitError``, and soon
+                after a signal, ``KeyboardInterrupt``; or it returns its result so far.
+            early: Function that returns the answer so far for a cause of the early end; None if there is no answer.
 
         Raises:
-            KeyboardInterrupt: The user interrupted before there was any result.
+            KeyboardInterrupt: The user interrupted the call before its first result.
             EliminaError: The work failed, or ended without a result.
         """
         try:

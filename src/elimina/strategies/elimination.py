@@ -1,4 +1,4 @@
-"""Elimination in the schedule: its plans and runs, retries when memory runs out, and mini-buckets."""
+"""Elimination in the schedule: plans and their runs, retries after a lack of memory, and mini-buckets."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from elimina.strategies.strategy import Attempt, Portfolio, Strategy
 logger = logging.getLogger("elimina")
 
 MAX_REFINEMENTS = 6
-"""Largest number of retries in finer slices if there are too many tuples; each retry expects many more tuples."""
+"""Largest number of retries with finer slices after too many tuples; each retry expects many more tuples."""
 
 
-# Plans.
+# --- plans ---
 
 
 def plan_whole(facts: Facts, _: Row) -> Attempt:
-    """Plan without slices; the search for an order is short, because other strategies wait for the plan."""
+    """Plan without slices; the order search is short, because other strategies wait for the plan."""
     options = replace(facts.options, slices="never")
     if isinstance(options.order, str):
         if is_out_of_reach(facts.quick_order, facts):
@@ -41,7 +41,7 @@ def plan_whole(facts: Facts, _: Row) -> Attempt:
 
 
 def plan_as_asked(facts: Facts, _: Row) -> Attempt:
-    """Plan with the options as they are."""
+    """Plan with the call's options."""
     return _planned(facts, facts.options)
 
 
@@ -53,20 +53,20 @@ def _planned(facts: Facts, options: CheckedOptions) -> Attempt:
 
 
 def plan_in_slices(facts: Facts, _: Row) -> Attempt:
-    """Make the plan again with the options of the facts, in slices if it does not fit."""
+    """Repeat the plan with the call's options: in slices if it does not fit."""
     facts.prepared = facts.solver.plan(facts.options, facts.refinements)
     return Attempt()
 
 
 def searches_before_running(facts: Facts, row: Row) -> Portfolio:
-    """Run the inner rows, then release the memory of their searches for later rows."""
+    """Run the inner rows; then release the memory of their searches for later rows."""
     yield from walk(row.rows, facts)
     facts.paused.clear()
     return Attempt()
 
 
 def run_plan(facts: Facts, _: Row) -> Strategy:
-    """Return the run of the plan."""
+    """Return a strategy that runs the plan."""
     options, prepared = facts.options, facts.prepared
     assert prepared is not None
     facts.executed = facts.plan
@@ -75,16 +75,16 @@ def run_plan(facts: Facts, _: Row) -> Strategy:
     return facts.solver.execution(prepared, options)
 
 
-# Elimination.
+# --- elimination ---
 
 
 def elimination(facts: Facts, row: Row) -> Portfolio:
-    """Run the inner rows, which plan and run; if sparse tables do not fit, run them again: see ``eliminated``."""
+    """Run the inner rows, which make and run plans; repeat them if sparse tables do not fit: see ``eliminated``."""
     return (yield from eliminated(facts, facts.options, row.rows))
 
 
 def eliminated(facts: Facts, options: CheckedOptions, rows: tuple[Row, ...]) -> Portfolio:
-    """Run rows that plan and run; if sparse tables do not fit, run them again, in finer slices or on dense tables."""
+    """Run rows that make and run plans; if sparse tables do not fit, repeat them in finer slices or on dense tables."""
     sparse_failure: MemoryLimitError | None = None
     refinements = 0
     while True:
@@ -108,7 +108,7 @@ def eliminated(facts: Facts, options: CheckedOptions, rows: tuple[Row, ...]) -> 
 
 
 def _is_worth_finer_slices(facts: Facts, plan: Plan) -> bool:
-    """Return whether to retry in slices, or in more slices, after a sparse plan with too many tuples."""
+    """Return whether a retry with more slices is worthwhile after a sparse plan had too many tuples."""
     options = facts.options
     return (
         options.tables == "sparse"
@@ -120,56 +120,56 @@ def _is_worth_finer_slices(facts: Facts, plan: Plan) -> bool:
     )
 
 
-# Bounds.
+# --- bounds ---
 
 
 def bounds_of_tables(facts: Facts, row: Row) -> Strategy | Attempt:
-    """Return a strategy with bounds from each table alone; if there are none, return the last failure."""
+    """Return a strategy with bounds from each single table; without such bounds, return the last failure."""
     result = facts.solver.first_bounds(row.memory_share)
     return Attempt(None, facts.failure) if result is None else Strategy(facts.call, "bounds", lambda _: result)
 
 
 def quick_bounds(facts: Facts, _: Row) -> Strategy | Attempt:
-    """Return a strategy with the smallest mini-buckets, in a quick order; an empty outcome if there are none."""
+    """Return a strategy with the smallest mini-buckets in a quick order; an empty outcome if they do not exist."""
     return facts.solver.next_rung() or Attempt()
 
 
 def sum_bounds(facts: Facts, row: Row) -> Strategy:
-    """Return a strategy with weighted mini-buckets whose weights and shifts are optimised."""
+    """Return a strategy with weighted mini-buckets with optimised weights and cost shifts."""
 
     def work(budget: Budget) -> Result:
         from elimina.methods.task_bounds import bounded_task
 
         solver, (clock, deadline) = facts.solver, _clock_of(facts, row)
-        return bounded_task(solver.problem, solver.options.beside(budget.held), deadline, budget.report, clock)
+        return bounded_task(solver.problem, solver.options.after_growth(budget.growth_bytes), deadline, budget.report, clock)
 
     return Strategy(facts.call, "bounds", work)
 
 
 def count_bounds(facts: Facts, row: Row) -> Portfolio:
-    """Bound a count by the mini-buckets of ``sum_bounds``; if these fail, too, return the failure of elimination."""
+    """Bound a count by the mini-buckets of ``sum_bounds``; if they fail too, return the failure of elimination."""
     failure = facts.failure
     outcome = yield sum_bounds(facts, row)
     return outcome if outcome.failure is None else Attempt(None, failure)
 
 
 def _clock_of(facts: Facts, row: Row) -> tuple[Callable[[], float], float]:
-    """Return the clock of the bounds, and the reading of this clock when bounds end.
+    """Return a clock for bounds, and its reading at which the bounds end.
 
-    Without a time limit, the clock counts the thread's processor time, so that other work of the machine does not
-    change the bounds.
+    Without a time limit, the clock is the thread's processor time, so that other work on the machine does not change
+    the bounds.
     """
     clock = time.thread_time if facts.call.deadline is None else time.monotonic
     return clock, clock() + min(row.budget(facts), facts.call.seconds)
 
 
 def mini_buckets(facts: Facts, row: Row) -> Portfolio:
-    """Run mini-buckets, small ones first; the largest with and without shifted costs, and by content and by scope."""
+    """Run mini-buckets, small ones first; the largest with and without cost shifting, and by content and by scope."""
     return (yield from _bounded(facts, facts.options, row.rows))
 
 
 def largest_mini_buckets(facts: Facts, row: Row) -> Portfolio:
-    """Run mini-buckets as large as time allows, small ones first, in the order of a plan that does not fit."""
+    """Run mini-buckets up to the largest that time allows, small ones first, in the order of a failed plan."""
     order, options = facts.plan.whole.order, facts.options.for_bounds
     ibound = facts.solver.affordable_ibound(facts.planned, options)
     return (yield from _bounded(facts, replace(options, ibound=ibound, order=order), row.rows))
@@ -186,7 +186,7 @@ def _bounded(facts: Facts, options: CheckedOptions, rows: tuple[Row, ...]) -> Po
             order = solver.planned_order() or options.order
             largest = replace(options, shift=shift, partition=partition, order=order)
             last = yield from eliminated(facts, largest, rows)
-            # If a requested i-bound does not fit, the call fails, even if smaller mini-buckets gave bounds.
+            # The call fails if a requested i-bound does not fit, even if smaller mini-buckets gave bounds.
             outcome = last if solver.options.ibound not in (None, "auto") else _later(outcome, last)
             if last.result is not None and last.result.stats.get("partition") != "content":
                 break
@@ -194,5 +194,5 @@ def _bounded(facts: Facts, options: CheckedOptions, rows: tuple[Row, ...]) -> Po
 
 
 def _later(outcome: Attempt, other: Attempt) -> Attempt:
-    """Return the later of two successful attempts; if only the first one succeeded, return that."""
+    """Return the second attempt, or the first one if only that succeeded."""
     return outcome if other.result is None and outcome.result is not None else other

@@ -24,18 +24,18 @@ Estimation = Union["PosteriorEstimation", "SumEstimation"]
 
 
 def estimates(facts: Facts, row: Row, begin: Callable[[Facts, int], Estimation]) -> Portfolio:
-    """Begin or resume estimates; if more rows follow, an earlier failure of elimination stays the outcome's failure.
+    """Begin or resume estimates; if more rows follow, an earlier failure of elimination remains the outcome's failure.
 
     Args:
         facts: Facts about the call.
-        row: Row that is taken.
-        begin: Function that begins estimates within a number of bytes.
+        row: The current row.
+        begin: Function that begins estimates within a memory limit in bytes.
     """
     solver, failure = facts.solver, facts.failure
 
     def work(budget: Budget) -> Result:
         if solver.estimation is None:
-            memory = host_memory(facts.options.beside(budget.held)) * METHOD_MEMORY_SHARE
+            memory = host_memory(facts.options.after_growth(budget.growth_bytes)) * METHOD_MEMORY_SHARE
             solver.estimation = begin(facts, int(memory))
         deadline = time.monotonic() + budget.seconds
         for result in solver.estimation.improve(deadline):
@@ -52,5 +52,5 @@ def estimates(facts: Facts, row: Row, begin: Callable[[Facts, int], Estimation])
 
 
 def least_memory(facts: Facts, _: Row) -> Attempt:
-    """Return the failure of elimination, with the memory that an estimate needs."""
+    """Return the failure of elimination, and state the memory that an estimate needs."""
     return Attempt(None, MemoryLimitError(needs_for_estimate(str(facts.failure), written_bytes(facts.problem))))

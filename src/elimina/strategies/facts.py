@@ -1,4 +1,4 @@
-"""Facts about a question that the schedule's conditions ask for."""
+"""Facts about a question, used by the schedule's conditions."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from elimina.strategies.portfolio import Solver
 
 GLANCE_ORDER_SECONDS = 0.1
-"""Seconds of an order search to decide if elimination is long, where the quick order leaves this open."""
+"""Seconds of an order search to decide whether elimination is long, if the quick order does not decide it."""
 
 HOPELESS_ELIMINATION_SECONDS = 1e5
-"""Estimated seconds of an elimination in the quick order from which on no order is searched for: a search would not
-make the elimination short."""
+"""Estimated seconds of an elimination in the quick order above which no better order is searched for, because a search
+would not make the elimination short enough."""
 
 SHORT_ELIMINATION_SECONDS = 0.1
-"""Eliminations of fewer estimated seconds are short: neither a better order nor a search before them saves time."""
+"""Estimated seconds below which an elimination is short: neither a better order nor an earlier search saves time."""
 
 
 class Facts:
     """Facts about a question, its options, and the results so far.
 
-    Facts that take time, such as orders, are computed when a condition first asks for them.
+    Facts that take time, such as orders, are computed on first use.
 
     Args:
         solver: Solver of the question.
@@ -46,9 +46,9 @@ class Facts:
         refinements: Number of times that tuples exceeded the memory.
 
     Attributes:
-        failure: Failure of the last strategy; None: it did not fail.
-        prepared: Plan that was made last, with its inputs; None: no plan was made.
-        executed: Plan that ran; None: no plan ran.
+        failure: Failure of the last strategy; None: it succeeded.
+        prepared: Latest plan, with its inputs; None: no plan was made.
+        executed: Latest plan that ran; None: no plan ran.
     """
 
     def __init__(self, solver: Solver, options: CheckedOptions, refinements: int = 0) -> None:
@@ -57,7 +57,7 @@ class Facts:
         self.prepared: PlannedCall | None = None
         self.executed: Plan | None = None
 
-    # Facts about the request.
+    # --- the request ---
 
     @property
     def task(self) -> Task:
@@ -76,7 +76,7 @@ class Facts:
 
     @property
     def problem(self) -> Problem:
-        """The problem that is solved."""
+        """The problem to solve."""
         return self.solver.problem
 
     @property
@@ -91,19 +91,19 @@ class Facts:
 
     @property
     def has_checkpoint(self) -> bool:
-        """True if a checkpoint keeps the progress."""
+        """True if a checkpoint stores the progress."""
         return self.solver.checkpoint is not None
 
     @property
     def has_open_method(self) -> bool:
-        """True if any method may find the optimum: the task asks for one, and no method or checkpoint is requested."""
+        """True if the task is an optimum, and neither a method nor a checkpoint is requested."""
         return self.options.solving.is_open and self.description.is_optimum and not self.has_checkpoint
 
-    # Time and memory.
+    # --- time and memory ---
 
     @cached_property
     def turn_share(self) -> float:
-        """Factor on a strategy's seconds for the call's number of threads."""
+        """Factor on a strategy's seconds that accounts for the call's number of threads."""
         return turn_share(self.options)
 
     @cached_property
@@ -114,7 +114,7 @@ class Facts:
 
     @cached_property
     def memory_bytes(self) -> int:
-        """Bytes that may be used on the device."""
+        """Memory limit on the device, in bytes."""
         return memory_of(self.options)
 
     @cached_property
@@ -124,12 +124,12 @@ class Facts:
 
     @cached_property
     def can_filter(self) -> bool:
-        """True if filtered elimination takes the problem and its costs are integers."""
+        """True if filtered elimination supports the problem and its costs are integers."""
         return self.problem.model.is_integer and can_filter(self.problem, self.options)
 
     @property
     def needs_search(self) -> bool:
-        """True if the method is open, and only search can use the given upper bound."""
+        """True if no method is requested, and only search can use the given upper bound."""
         options, problem = self.options, self.problem
         if not options.solving.is_open or options.upper_bound is None:
             return False
@@ -139,28 +139,28 @@ class Facts:
 
         return reason_unsupported(problem) is not None
 
-    # Orders, and the time of elimination in them.
+    # --- orders, and the time of elimination in them ---
 
     @cached_property
     def quick_order(self) -> Order:
-        """Best order when a condition first asks for an order: at a call's start, one found in milliseconds."""
+        """Best order so far when a condition first needs one: at a call's start, an order found in milliseconds."""
         return self.solver.rough_order()
 
     @property
     def is_hopeless(self) -> bool:
-        """True if no better order would make elimination short."""
+        """True if even a better order would not make elimination short."""
         return self.seconds_in(self.quick_order) >= HOPELESS_ELIMINATION_SECONDS
 
     @cached_property
     def glance_order(self) -> Order:
-        """Order after a search of `GLANCE_ORDER_SECONDS`; the quick order if no search makes elimination short."""
+        """Order after a search of ``GLANCE_ORDER_SECONDS``; the quick order if no search makes elimination short."""
         if self.is_hopeless:
             return self.quick_order
         return self.solver.quick_order(GLANCE_ORDER_SECONDS)
 
     @cached_property
     def searched_order(self) -> Order:
-        """Order after a search of `QUICK_SECONDS`; the glance order, if elimination in that order is short already."""
+        """Order after a search of ``QUICK_SECONDS``; the glance order if elimination in that order is already short."""
         if self.seconds_in(self.glance_order) < SHORT_ELIMINATION_SECONDS:
             return self.glance_order
         return self.solver.quick_order(QUICK_SECONDS)
@@ -169,28 +169,28 @@ class Facts:
         """Return the estimated seconds of an elimination in an order."""
         return order.seconds_at(self.cells_per_second)
 
-    # Plans.
+    # --- plans ---
 
     @property
     def planned(self) -> PlannedProblem:
-        """Plan that was made last, with its problem and backend."""
+        """Latest plan, with its problem and backend."""
         assert self.prepared is not None
         return self.prepared.planned
 
     @property
     def plan(self) -> Plan:
-        """Plan that was made last."""
+        """Latest plan."""
         assert self.prepared is not None
         return self.prepared.planned.plan
 
 
 def memory_of(options: CheckedOptions) -> int:
-    """Return the bytes that may be used on the device: the limit, or the free memory of the host."""
+    """Return the memory limit on the device: the option, or the free memory of the host."""
     return CpuBackend(options.threads).memory() if options.room is None else options.room
 
 
 def can_filter(problem: Problem, options: CheckedOptions) -> bool:
-    """Return whether filtered elimination takes a problem in the host's memory; False if a GPU is requested."""
+    """Return whether filtered elimination supports a problem in the host's memory; False if a GPU is requested."""
     from elimina.methods.filtering import reason_too_large, reason_unsupported
 
     if options.needs_gpu:

@@ -15,12 +15,12 @@ from elimina.strategies.strategy import Strategy
 
 
 def filtering(problem: Problem, options: CheckedOptions, run: Call, seconds: float) -> Strategy:
-    """Return filtered elimination for some seconds; it leaves out assignments worse than the best one so far."""
+    """Return filtered elimination with a time limit, which drops assignments worse than the best one so far."""
 
     def work(budget: Budget) -> Result:
         incumbent = budget.best_result
         upper = options.upper_bound if incumbent is None or incumbent.value is None else int(incumbent.value)
-        limits, remaining = SearchLimits(budget.deadline, run.gap, upper), options.beside(budget.held)
+        limits, remaining = SearchLimits(budget.deadline, run.gap, upper), options.after_growth(budget.growth_bytes)
         if options.looks_for_optimum and (options.needs_gpu or options.tables == "sparse"):
             return optimum_on_rows(problem, remaining, limits, budget.report)
         return filtered_optimum(problem, limits, memory_of(remaining), options.seed, budget.report)
@@ -29,5 +29,5 @@ def filtering(problem: Problem, options: CheckedOptions, run: Call, seconds: flo
 
 
 def filtered_elimination(facts: Facts, row: Row) -> Strategy:
-    """Return filtered elimination for the row's seconds."""
+    """Return filtered elimination with the row's time budget."""
     return filtering(facts.problem, facts.options, facts.call, row.budget(facts))

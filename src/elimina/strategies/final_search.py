@@ -12,23 +12,23 @@ from elimina.strategies.search_strategies import by_search
 from elimina.strategies.strategy import Attempt, Portfolio
 
 FILTER_TIME_SHARE = 0.25
-"""Time of filtering, relative to that of the search before it, if they run in turn."""
+"""Time of filtering relative to the preceding search, if both run in turn."""
 
 
 def search_to_the_end(facts: Facts, row: Row) -> Portfolio:
-    """Filter and search in turn with growing budgets, then search alone until the call ends."""
+    """Alternate filtering and search with growing budgets, then only search until the call ends."""
     problem, options, run, seconds = facts.planned.problem, facts.options, facts.call, row.budget(facts)
     reason = "" if facts.plan.fits else does_not_fit(facts.plan)
     if not facts.plan.fits:
-        # The plan is released, because it may have very many steps, and search needs the memory.
+        # The plan is released, because it may have very many steps and the search needs the memory.
         facts.prepared = None
     paused = PausedSearch()
-    while run.best_result is not None and can_filter(problem, options.beside(run.held)):
+    while run.best_result is not None and can_filter(problem, options.after_growth(run.growth_bytes)):
         outcome = yield filtering(problem, options, run, FILTER_TIME_SHARE * seconds)
         if outcome.failure is not None:
             return outcome
         seconds *= 2
         yield by_search(problem, options, run, paused, seconds)
     result, failure = yield by_search(problem, options, run, paused)
-    # A failure means that not even the factors fit, or costs are too large; the plan's needs explain it better.
+    # The search fails if the factors do not fit or costs are too large; the plan's text explains this better.
     return Attempt(result, failure and MemoryLimitError(reason))

@@ -1,4 +1,4 @@
-"""The k best assignments: by branch and bound, by filtered elimination, or by a search guided by exact messages."""
+"""The k best assignments: by branch and bound, by filtered elimination, or by a search with exact messages."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from elimina.strategies.schedule import BEGIN, Rows, scheduled
 from elimina.strategies.strategy import Portfolio, Strategy, until_answered
 
 LONGEST_SEARCH_SECONDS = 60.0
-"""Largest time of branch and bound, in seconds, before a search along messages."""
+"""Largest time of branch and bound, in seconds, before a search with exact messages."""
 
 SEARCH_TIME_SHARE = 0.5
 """Share of the remaining time for branch and bound, if exact messages do not fit."""
 
 AGE_FACTOR, SHORTEST_TURN_SECONDS, LONGEST_TURN_SECONDS = 1.5, 0.2, 20.0
-"""Time of a method that starts from an optimum, relative to the age of the call; least and largest time in seconds."""
+"""Time of a method that starts from an optimum: as a multiple of the call's time, and its limits in seconds."""
 
 SHIFT_TIME_SHARE = 0.1
-"""Share of the time of branch and bound in which passes of cost shifting begin."""
+"""Share of the time of branch and bound after which no further pass of cost shifting is begun."""
 
 
 def seconds_of_search(facts: Facts) -> float:
-    """Return the seconds of branch and bound: about those of the elimination after it, or more if it may not fit."""
+    """Return the time for branch and bound: about as long as the following elimination, or more if it may not fit."""
     seconds = facts.seconds_in(facts.searched_order)
     if 2 * facts.searched_order.largest_table >= facts.memory_bytes:
         seconds = max(seconds, SEARCH_TIME_SHARE * facts.call.seconds)
@@ -47,18 +47,18 @@ def seconds_of_search(facts: Facts) -> float:
 
 
 def seconds_of_turn(facts: Facts) -> float:
-    """Return the seconds of a method that starts from an optimum: about as long as finding the optimum took."""
+    """Return the time for a method that starts from an optimum: about as long as finding the optimum took."""
     return max(SHORTEST_TURN_SECONDS, min(LONGEST_TURN_SECONDS, AGE_FACTOR * facts.call.age))
 
 
 def seconds_of_last_turn(facts: Facts) -> float:
-    """Return the seconds that remain to branch and bound after its first turn."""
+    """Return the time that remains for branch and bound after its first turn."""
     search = facts.solver.k_best_search
     return max(0.0, seconds_of_search(facts) - (0.0 if search is None else search.seconds))
 
 
 def optimum(facts: Facts, _: Row) -> Portfolio:
-    """Find the best assignment by the strategies of the task ``mpe``."""
+    """Find the best assignment with the strategies of the task ``mpe``."""
     solver = facts.solver
 
     def translated(result: Result) -> Result:
@@ -75,13 +75,13 @@ def optimum(facts: Facts, _: Row) -> Portfolio:
 
 
 def k_best_by_search(facts: Facts, row: Row) -> Strategy:
-    """Return a strategy that finds the best assignments by branch and bound; a later turn resumes it."""
+    """Return a strategy that finds the best assignments by branch and bound; a later turn resumes the search."""
     solver, options, order = facts.solver, facts.options, facts.quick_order.order
     problem, model = solver.problem, solver.question.model
 
     def work(budget: Budget) -> Result:
         if solver.k_best_search is None:
-            memory, threads = host_memory(options.beside(budget.held)), options.host_threads
+            memory, threads = host_memory(options.after_growth(budget.growth_bytes)), options.host_threads
             shift_seconds = min(ROOT_SHIFT_SECONDS, SHIFT_TIME_SHARE * budget.seconds) if options.shifts_tables else 0.0
             search = KBestSearch(problem, order, options.assignments, threads, memory, shift_seconds=shift_seconds)
             solver.k_best_search = search
@@ -103,7 +103,7 @@ def k_best_by_filtering(facts: Facts, row: Row) -> Strategy:
     options, problem, model = facts.options, facts.problem, facts.solver.question.model
 
     def work(budget: Budget) -> Result:
-        memory = host_memory(options.beside(budget.held))
+        memory = host_memory(options.after_growth(budget.growth_bytes))
         if options.assignments > largest_k(problem, memory):
             raise UnsupportedError("filtered elimination keeps all solutions, and so many do not fit")
         start = _best_indices(model, budget)
@@ -123,7 +123,7 @@ def _best_indices(model: Model, budget: Budget) -> list[int] | None:
 
 
 def _known_bound(model: Model, budget: Budget, bound: int | float) -> int | float:
-    """Return a bound on all assignments: the given one, or the bound on the optimum if that is better."""
+    """Return the better bound on all assignments: the given one, or the bound on the optimum so far."""
     best = budget.best_result
     known = None if best is None else optimistic_bound(best, model.sign)
     return bound if known is None else model.sign * max(model.sign * bound, model.sign * known)
@@ -135,9 +135,9 @@ def _result_of(model: Model, solutions: Ranked, bound: int | float, is_complete:
     Args:
         model: The model.
         solutions: The best assignments so far.
-        bound: Bound on the values of all others.
-        is_complete: True if no better ones are left.
-        stats: Figures of the method.
+        bound: Bound on the values of all other assignments.
+        is_complete: True if the remaining assignments are not better.
+        stats: Statistics of the method.
     """
     rows, is_whole = solutions
     ranked = [RankedAssignment(value, model.states_at(chosen)) for value, chosen in rows]
@@ -153,12 +153,12 @@ def _result_of(model: Model, solutions: Ranked, bound: int | float, is_complete:
 
 
 def k_best(facts: Facts, _: Row) -> Strategy:
-    """Return a strategy that finds the best assignments along the messages of elimination."""
+    """Return a strategy that finds the best assignments from the messages of elimination."""
     solver = facts.solver
     options, run, problem, model = solver.options, solver.run, solver.problem, solver.question.model
 
     def work(budget: Budget) -> Result:
-        search = BestAssignments(problem, options.beside(budget.held), is_over=lambda: run.is_over)
+        search = BestAssignments(problem, options.after_growth(budget.growth_bytes), is_over=lambda: run.is_over)
         started = time.monotonic()
         ranked: list[RankedAssignment] = []
         failure = None

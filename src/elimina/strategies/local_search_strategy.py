@@ -17,10 +17,10 @@ from elimina.strategies.strategy import Strategy
 
 
 def improving(problem: Problem, options: CheckedOptions, run: Call, paused: PausedSearch, seconds: float) -> Strategy:
-    """Return a local search for some seconds, from the best assignment so far."""
+    """Return a local search with a time limit that starts from the best assignment so far."""
 
     def work(budget: Budget) -> Result:
-        memory = memory_of(options.beside(budget.held))
+        memory = memory_of(options.after_growth(budget.growth_bytes))
         kept = paused.within(problem, memory)
         search = kept.improvement
         if search is None:
@@ -40,5 +40,5 @@ def improving(problem: Problem, options: CheckedOptions, run: Call, paused: Paus
 
 
 def local_search(facts: Facts, row: Row) -> Strategy:
-    """Return a local search for the row's seconds."""
+    """Return a local search with the row's time budget."""
     return improving(facts.problem, facts.host_options, facts.call, facts.paused, row.budget(facts))

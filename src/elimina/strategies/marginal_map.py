@@ -1,6 +1,6 @@
-"""Marginal MAP: the most probable states of some variables, all others summed out.
+"""Marginal MAP: the most probable states of some variables; all other variables are summed out.
 
-The other variables are eliminated first, which is a constrained order (Park and Darwiche 2004, "Complexity results and
+The other variables are eliminated first, in a constrained order (Park and Darwiche 2004, "Complexity results and
 approximation strategies for MAP explanations"). Any method for optima then maximises the product of the remaining
 tables over the variables of the query.
 """
@@ -32,7 +32,7 @@ from elimina.strategies.strategy import Portfolio, Strategy
 
 
 def marginal_map(facts: Facts, _: Row) -> Portfolio:
-    """Sum out all variables except the query, and find the best values of the query by the requested method."""
+    """Sum out all variables except the query's, and maximise over the query by the requested method."""
     solver = facts.solver
     options, run = solver.options, solver.run
     planned = solver.plan(replace(options, ibound=None)).planned
@@ -42,16 +42,16 @@ def marginal_map(facts: Facts, _: Row) -> Portfolio:
         from elimina.methods.weighted_mini_buckets import bounded_marginal_map
 
         def work(budget: Budget) -> Result:
-            remaining_options = options.beside(budget.held)
+            remaining_options = options.after_growth(budget.growth_bytes)
             return bounded_marginal_map(
-                planned, remaining_options, solver.tell_progress, budget.deadline, budget.report
+                planned, remaining_options, solver.report_progress, budget.deadline, budget.report
             )
 
         return (yield Strategy(run, "bounds", work))
     if options.on_plan is not None:
         run.notify(options.on_plan, planned.plan)
     with run.phase("sum out") as part_seconds:
-        rest, stats = sum_out(planned, solver.tell_progress)
+        rest, stats = sum_out(planned, solver.report_progress)
         part_seconds.update(stats["seconds"])
     if rest is None:
         return (yield Strategy(run, "sum out", lambda _: Result("infeasible", "mmap", stats=stats)))
@@ -76,18 +76,18 @@ def marginal_map(facts: Facts, _: Row) -> Portfolio:
 
 
 class Summed(NamedTuple):
-    """Model over the query when all other variables are summed out (None: the sum is 0), and the run's statistics."""
+    """Model over the query after summing out all other variables (None if the sum is 0), and the run's statistics."""
 
     rest: Model | None
     stats: dict[str, Any]
 
 
 def sum_out(planned: PlannedProblem, progress: Progress | None = None) -> Summed:
-    """Sum out all variables but those of the query.
+    """Sum out all variables except those of the query.
 
     Args:
         planned: Plan of the task ``mmap``.
-        progress: Function that gets the finished share of the summation, called now and then.
+        progress: Function that is called repeatedly with the finished share of the summation.
 
     Raises:
         MemoryLimitError: The summation does not fit.

@@ -14,23 +14,23 @@ from elimina.strategies.strategy import Attempt
 from elimina.system import loaded_on_use
 
 FIRST_ESTIMATES_SECONDS, FIRST_ESTIMATES_TIME_SHARE = 0.3, 0.25
-"""Largest time of estimates before a search for an order, and before an exact plan runs: in seconds, and as a share of
-the remaining time."""
+"""Largest time of estimates before an order search and before an exact plan: in seconds, and as a share of the
+remaining time."""
 
 ESTIMATES_SECONDS = 1.0
-"""Seconds of estimates without a time limit, in which the answer takes about two seconds in all."""
+"""Seconds of estimates without a time limit; the whole answer then takes about two seconds."""
 
 POSTERIOR_BOUNDS_TIME_SHARE = 0.5
 """Share of the remaining time for bounds on the posterior of one variable."""
 
 
-# Strategies whose modules are loaded when their rows are taken.
+# Strategies are imported when their rows run.
 _ESTIMATES = loaded_on_use("elimina.strategies.posterior_estimates", "posterior_estimates")
 _first_posteriors = loaded_on_use("elimina.strategies.posterior_estimates", "first_posteriors")
 
 
 def _provide_estimate(facts: Facts, _: Row) -> Attempt:
-    """Provide an estimate for a call that ends without any."""
+    """Provide an estimate in case the call ends without one."""
     cheaper = facts.call.fallback
 
     def fallback(seconds: float) -> Result | None:
@@ -44,17 +44,17 @@ def _provide_estimate(facts: Facts, _: Row) -> Attempt:
 
 
 def seconds_of_first_estimates(facts: Facts) -> float:
-    """Return the seconds of estimates before an exact answer is tried."""
+    """Return the time for estimates before an exact answer is tried."""
     return min(FIRST_ESTIMATES_SECONDS, FIRST_ESTIMATES_TIME_SHARE * facts.call.seconds)
 
 
 def seconds_of_estimates(facts: Facts) -> float:
-    """Return the seconds of estimates that are the answer: all the remaining time, if there is a time limit."""
+    """Return the time for estimates as the final answer: all the remaining time if there is a time limit."""
     return ESTIMATES_SECONDS if facts.call.deadline is None else facts.call.seconds
 
 
 def seconds_of_posterior_bounds(facts: Facts) -> float:
-    """Return the seconds of bounds on a posterior, after which estimates continue."""
+    """Return the time for bounds on a posterior, after which estimates continue."""
     return POSTERIOR_BOUNDS_TIME_SHARE * facts.call.seconds
 
 
@@ -86,7 +86,7 @@ ESTIMATES_ARE_ALL = (
     when.TABLES_FIT,
     when.NO_PLAN_ON_TUPLES_FITS,
 )
-"""Conditions under which estimates are the answer, without a search for an order."""
+"""Conditions under which estimates are the answer, without an order search."""
 
 ROWS: Rows = (
     HINT,

@@ -12,7 +12,7 @@ from elimina.strategies.row import Row
 from elimina.strategies.schedule import BEGIN, RUN, Rows, elimination_by
 from elimina.system import loaded_on_use
 
-# Strategies whose modules are loaded when their rows are taken.
+# Strategies are imported when their rows run.
 _search = partial(loaded_on_use, "elimina.strategies.search_strategies")
 _LOCAL_SEARCH = loaded_on_use("elimina.strategies.local_search_strategy", "local_search")
 _FILTERING = loaded_on_use("elimina.strategies.filtering_strategy", "filtered_elimination")
@@ -20,43 +20,43 @@ _CLUSTERS = loaded_on_use("elimina.strategies.cluster_strategy", "clusters")
 _SEARCH_TO_THE_END = loaded_on_use("elimina.strategies.final_search", "search_to_the_end")
 
 LONGEST_SEARCH_SECONDS = 60.0
-"""Largest time of search, in seconds, before a plan runs; search in turn with filtering begins with twice that."""
+"""Largest time of search before a plan, in seconds; search that alternates with filtering begins with twice as much."""
 
 SHORTEST_FILTER_SECONDS, LONGEST_FILTER_SECONDS = 0.2, 1.0
-"""Least and largest seconds of the first filtering, which gets as long as the elimination would take. Files of SPOT5
-end within a second, colourings not within a minute."""
+"""Least and largest seconds of the first filtering, which takes as long as the elimination would take. It answers files
+of SPOT5 within a second, but colourings not within a minute."""
 
 ROUND_SECONDS_PER_SECOND = 1.0
-"""Largest time of a round of mini-buckets, relative to the estimated time of elimination: a round without an answer
-then doubles the time at most."""
+"""Largest time of a round of mini-buckets, relative to the estimated time of elimination: an unsuccessful round then at
+most doubles the time."""
 
 FRESH_MEMORY_FACTOR = 2.0
-"""Factor by which new memory may take longer than estimated, as on virtual machines."""
+"""Factor by which access to newly allocated memory may be slower than estimated, as on virtual machines."""
 
 LONGEST_CLUSTERS_SECONDS, CLUSTERS_TIME_SHARE = 40.0, 0.5
 """Largest time of passes over clusters on a GPU: in seconds, and as a share of the remaining time."""
 
 
 def seconds_of_first_filtering(facts: Facts) -> float:
-    """Return the seconds of the first filtering: the estimated time of elimination, within limits."""
+    """Return the time for the first filtering: the estimated time of elimination, within limits."""
     seconds = facts.seconds_in(facts.quick_order)
     return max(SHORTEST_FILTER_SECONDS, min(LONGEST_FILTER_SECONDS, seconds))
 
 
 def seconds_of_round(facts: Facts) -> float:
-    """Return the seconds of a round of mini-buckets, which are few if elimination is short."""
+    """Return the time for a round of mini-buckets, which is short if elimination is short."""
     expected = facts.seconds_in(facts.searched_order)
     return min(when.MINI_BUCKET_SECONDS, ROUND_SECONDS_PER_SECOND * expected)
 
 
 def seconds_of_plan(facts: Facts) -> float:
-    """Return the seconds of a search before the plan runs: about as long as the plan takes."""
+    """Return the time for a search before the plan runs: about as long as the plan takes."""
     doubtful = (FRESH_MEMORY_FACTOR - 1) * facts.plan.peak_bytes / cpu_machine(1).fresh
     return min(facts.plan.seconds + doubtful, LONGEST_SEARCH_SECONDS)
 
 
 def seconds_of_clusters(facts: Facts) -> float:
-    """Return the seconds of passes over clusters."""
+    """Return the time for passes over clusters."""
     return min(LONGEST_CLUSTERS_SECONDS, CLUSTERS_TIME_SHARE * facts.call.seconds)
 
 
@@ -227,7 +227,7 @@ OPTIMUM_PLANS: Rows = (
     ),
     RUN,
 )
-"""Rows that make a plan and run it; they may be walked again with finer slices or dense tables."""
+"""Rows that make a plan and run it; they may run again with finer slices or dense tables."""
 
 ELIMINATE_OPTIMUM = elimination_by(OPTIMUM_PLANS)
 

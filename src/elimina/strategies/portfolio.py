@@ -1,4 +1,4 @@
-"""The solver of one question: its prepared problem, its orders, its plans and their runs."""
+"""The solver of one question: its prepared problem, orders, plans and runs."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger("elimina")
 
 EARLY_BOUNDS_TABLES = 200
-"""Number of tables from which on a call with a time limit makes first bounds at its start: at its end, there would not
-be enough time."""
+"""Number of tables above which a call with a time limit computes first bounds at its start, because its end would not
+leave enough time."""
 
 MIN_PLANNING_SECONDS = 1e-3
-"""Planning assumes at least this time limit, in seconds, even if less time remains."""
+"""Least time limit that planning assumes, in seconds, even if less time remains."""
 
 
 class Question(NamedTuple):
@@ -67,18 +67,18 @@ class Question(NamedTuple):
 
 
 class Solver:
-    """State of one question: its problem, orders and plans, each made once, and the runs of plans as strategies.
+    """State of one question: its problem, orders and plans, each computed once, and strategies that run plans.
 
     Args:
-        question: Question to answer.
+        question: The question.
         options: Options of the plan and the strategy for optima.
-        run: The call, which keeps bounds and assignments.
-        checkpoint: Checkpoint that keeps the progress of elimination.
+        run: The call, which stores bounds and assignments.
+        checkpoint: Checkpoint that stores the progress of elimination.
 
     Attributes:
-        paused: State of the searches; each one resumes from its last state.
-        estimation: Approximate methods, which also resume from their last state; None: they have not begun.
-        k_best_search: Branch and bound for the k best assignments, which also resumes; None: it has not begun.
+        paused: State from which searches resume.
+        estimation: Approximate methods with their state, which can resume; None: they have not begun.
+        k_best_search: Branch and bound for the k best assignments, which can resume; None: it has not begun.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Solver:
         self.k_best_search: KBestSearch | None = None
         self._first: Preparation | None = None
         self._ladder: Iterator[PlannedProblem] | None = None
-        self._grown = 0  # bytes by which the process grew during preparation and order searches; plans include them
+        self._grown = 0  # bytes by which preparation and order searches have grown the process; plans include them
 
     def begin(self) -> None:
         """Prepare the problem."""
@@ -113,12 +113,12 @@ class Solver:
                 self._first = Preparation(problem)
 
     def provide_bounds(self, memory_share: float) -> None:
-        """Provide first bounds for a call that ends without better ones.
+        """Provide first bounds in case the call ends without better ones.
 
-        Bounds are computed at the end of the call or, if there are many tables and a time limit, at once.
+        The bounds are computed at the end of the call or, if there are many tables and a time limit, immediately.
 
         Args:
-            memory_share: Share of the host's memory that the bounds' copies of tables may take.
+            memory_share: Share of the host's memory for the bounds' copies of tables.
         """
         problem, run = self.problem, self.run
 
@@ -138,15 +138,15 @@ class Solver:
         """Return first bounds; None if there are none.
 
         Args:
-            memory_share: Share of the host's memory that copies of tables may take.
-            seconds: Seconds for improving their assignment.
+            memory_share: Share of the host's memory for copies of tables.
+            seconds: Time limit for improving the bounds' assignment, in seconds.
         """
         memory = host_memory(self.options) * memory_share
         result = first_bounds(self.problem, seconds, self.options.upper_bound, memory)
         return None if result is None else bounds_of_task(self.question.task, result)
 
     def complete(self, hint: Evidence) -> None:
-        """Complete the user's assignment; if that is possible, keep it as the best one so far."""
+        """Complete the user's hint to an assignment; if this is possible, store it as the best one so far."""
         from elimina.methods.local_search import first_assignment
 
         with self.run.phase("hint"):
@@ -170,7 +170,7 @@ class Solver:
         return self._first.inquiry
 
     def next_rung(self) -> Strategy | None:
-        """Return the next run of the ladder of growing mini-buckets; None at its end."""
+        """Return the next run in the sequence of growing mini-buckets; None at its end."""
         from elimina.methods.cost_shifting import ShiftedProblem
         from elimina.methods.weighted_mini_buckets import MAX_RUNG_SECONDS, ladder
 
@@ -178,20 +178,20 @@ class Solver:
         if not options.solving.bounds:
             options, longest = options.for_bounds, MAX_RUNG_SECONDS
         if self._ladder is None:
-            self._ladder = ladder(self.problem, lambda: options.beside(run.held), lambda: run.seconds, longest)
+            self._ladder = ladder(self.problem, lambda: options.after_growth(run.growth_bytes), lambda: run.seconds, longest)
         with run.phase("plan"):
             planned = next(self._ladder, None)
         return None if planned is None else self._bounding(planned, options, ShiftedProblem(self.problem, None))
 
     def affordable_ibound(self, planned: PlannedProblem, options: CheckedOptions) -> IBound:
-        """Return the largest i-bound of mini-buckets that time and memory allow, in the order of a plan."""
+        """Return the largest i-bound that fits the time and the memory in the order of a plan."""
         from elimina.methods.weighted_mini_buckets import affordable_ibounds
 
         order = planned.plan.whole.order
-        return affordable_ibounds(planned.problem, order, options.beside(self.run.held), self.run.deadline)[-1]
+        return affordable_ibounds(planned.problem, order, options.after_growth(self.run.growth_bytes), self.run.deadline)[-1]
 
     def rough_order(self) -> Order:
-        """Return a quick order of the problem, found once; ``quick_order`` may replace it by a better one."""
+        """Return a quick order of the problem, searched once; ``quick_order`` may replace it by a better one."""
         assert self._first is not None
         if self._first.rough is None:
             with self.run.phase("order"), self._for_planning():
@@ -200,50 +200,50 @@ class Solver:
         return self._first.rough
 
     def quick_order(self, seconds: float) -> Order:
-        """Search for an order for a short time; keep and return the better one of this order and the rough one."""
+        """Search briefly for an order; store and return the better one of this order and the rough one."""
         rough = self.rough_order()
         if is_settled(rough):
             return rough
         with self.run.phase("order"), self._for_planning():
             order = quick_order(self.problem, self.options, seconds)
         if rough.total_cells < order.total_cells:
-            # The rough order stays. The time of this search is added, so that a search of the same length is not
-            # repeated.
+            # The rough order stays. It is charged with the time of this search, so that a search of the same length is
+            # not repeated.
             order = rough._replace(method=order.method, seconds=rough.seconds + order.seconds)
         assert self._first is not None
         self._first = self._first._replace(rough=order)
         return order
 
     def planned_order(self) -> tuple[int, ...] | None:
-        """Return the order of an earlier plan (None if there is none), after variables without a table in that plan."""
+        """Return the order of an earlier plan, preceded by variables without a table in it; None: no earlier plan."""
         if self._first is None or self._first.order is None:
             return None
         order = tuple(self._first.order)
         return (*sorted(set(self._first.problem.free).difference(order)), *order)
 
     def trial_plan(self, order: Order, options: CheckedOptions) -> Plan:
-        """Return a plan for its figures alone; it has this order, unless the options have one."""
+        """Return a plan for its estimates only, in this order unless the options contain one."""
         if isinstance(options.order, str):
             options = replace(options, order=order.order)
         with self.run.phase("plan"), self._for_planning():
-            return plan_problem(self.problem, options.beside(self.run.held)).plan
+            return plan_problem(self.problem, options.after_growth(self.run.growth_bytes)).plan
 
     @without_collection()
     def plan(self, options: CheckedOptions, refinements: int = 0) -> PlannedCall:
-        """Plan the prepared problem within the memory that the call does not hold."""
-        held = max(0, self.run.held - self._grown)
-        prepared = self._plan(options.beside(held), refinements)
+        """Plan the prepared problem within the memory that the call does not use."""
+        held = max(0, self.run.growth_bytes - self._grown)
+        prepared = self._plan(options.after_growth(held), refinements)
         plan = prepared.planned.plan
         needed = plan.bytes.get("host", 0) - plan.planning_bytes
         if plan.fits and self._is_beyond(options, needed):
             system.release_memory()
             if self._is_beyond(options, needed):
-                held = self.run.held
-                prepared = self._plan(options.beside(held), refinements)
+                held = self.run.growth_bytes
+                prepared = self._plan(options.after_growth(held), refinements)
         return self._explained(prepared, options, held)
 
     def _explained(self, prepared: PlannedCall, options: CheckedOptions, held: int) -> PlannedCall:
-        """Return a plan; if it exceeds the memory limit, ``shortfall`` names a limit with which it would fit."""
+        """Return a plan; if it exceeds the memory limit, its ``shortfall`` states a sufficient limit."""
         plan = prepared.planned.plan
         if plan.fits or options.room is None or not plan.on_host:
             return prepared
@@ -255,14 +255,14 @@ class Solver:
 
     @contextlib.contextmanager
     def _for_planning(self) -> Iterator[None]:
-        """Count the bytes by which the process grows in a block as memory of the plan."""
-        before = self.run.held
+        """Count the growth of the process within a block as memory of the plan."""
+        before = self.run.growth_bytes
         yield
-        self._grown += max(0, self.run.held - before)
+        self._grown += max(0, self.run.growth_bytes - before)
 
     def _is_beyond(self, options: CheckedOptions, needed: int) -> bool:
-        """Return whether a plan's bytes exceed the remaining memory of the call."""
-        room = options.beside(self.run.held).room
+        """Return whether a number of bytes exceeds the remaining memory of the call."""
+        room = options.after_growth(self.run.growth_bytes).room
         return options.is_shared and room is not None and needed > room
 
     def _plan(self, options: CheckedOptions, refinements: int) -> PlannedCall:
@@ -288,7 +288,7 @@ class Solver:
         return prepared._replace(planned=prepared.planned._replace(seconds={}))
 
     def execution(self, prepared: PlannedCall, options: CheckedOptions) -> Strategy:
-        """Return the run of a plan."""
+        """Return a strategy that runs a plan."""
         first, planned, original = prepared
         if planned.plan.minibuckets is not None or original is not None:
             return self._bounding(planned, options, original)
@@ -308,16 +308,16 @@ class Solver:
         return Strategy(self.run, "eliminate", work, planned.plan)
 
     def begun(self, planned: PlannedProblem, budget: Budget) -> Execution:
-        """Return the execution of a plan within a budget, with the user's listener for progress."""
-        return Execution(planned.problem, planned.plan, planned.backend, self.tell_progress, budget.deadline)
+        """Return the execution of a plan within a budget, with the user's progress listener."""
+        return Execution(planned.problem, planned.plan, planned.backend, self.report_progress, budget.deadline)
 
     def _bounding(self, planned: PlannedProblem, options: CheckedOptions, original: ShiftedProblem | None) -> Strategy:
-        """Return the run of a plan with mini-buckets.
+        """Return a strategy that runs a plan with mini-buckets.
 
         Args:
             planned: The plan.
             options: Options of the plan.
-            original: Problem before costs were shifted, for an optimum.
+            original: Problem before cost shifting, for an optimum.
         """
 
         def work(budget: Budget) -> Result:
@@ -329,18 +329,18 @@ class Solver:
                 return eliminate(self.begun(planned, budget), {})
             from elimina.methods.weighted_mini_buckets import bounded_sum
 
-            return bounded_sum(self.begun(planned, budget), options.beside(budget.held), {}, budget.report)
+            return bounded_sum(self.begun(planned, budget), options.after_growth(budget.growth_bytes), {}, budget.report)
 
         return Strategy(self.run, "bounds", work, planned.plan)
 
-    def tell_progress(self, share: float) -> None:
+    def report_progress(self, share: float) -> None:
         """Report the finished share of the work to the user's function, if there is one."""
         if callable(self.options.progress):
             self.run.notify(self.options.progress, share)
 
 
 def _log_plan(plan: Plan) -> None:
-    """Log the figures of a plan."""
+    """Log the statistics of a plan."""
     if not logger.isEnabledFor(logging.INFO):
         return
     bounds = "" if plan.minibuckets is None else f"mini-buckets of i-bound {plan.minibuckets.ibound}, "

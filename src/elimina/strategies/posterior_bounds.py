@@ -20,9 +20,9 @@ MEMORY_SHARE = 0.5
 
 
 def posterior_bounds(facts: Facts, row: Row) -> Strategy | Attempt:
-    """Return a strategy that adds bounds to the estimated posterior so far, from bounds on the sum given each state.
+    """Return a strategy that adds bounds to the estimated posterior, from bounds on the sum for each state.
 
-    The outcome is empty if there is no estimate yet, or the variable has too many states.
+    The outcome is empty if there is no estimate yet, or if the variable has too many states.
     """
     solver, estimate = facts.solver, facts.call.best_result
     inquiry = solver.inquiry
@@ -34,7 +34,7 @@ def posterior_bounds(facts: Facts, row: Row) -> Strategy | Attempt:
     def work(budget: Budget) -> Result:
         from elimina.methods.marginal_bounds import improve_marginal_bounds
 
-        options = facts.options.beside(budget.held)
+        options = facts.options.after_growth(budget.growth_bytes)
         memory_bytes, deadline = int(host_memory(options) * MEMORY_SHARE), time.monotonic() + budget.seconds
         result, name = estimate, inquiry.model.variables[variable].name
         for ends in improve_marginal_bounds(solver.problem, problem_variable, options, memory_bytes, deadline):

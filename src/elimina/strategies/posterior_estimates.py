@@ -16,7 +16,7 @@ def posterior_estimates(facts: Facts, row: Row) -> Portfolio:
 
 
 def first_posteriors(facts: Facts, seconds: float) -> Result | None:
-    """Return a quick estimate; None if there is none in some seconds."""
+    """Return a quick estimate; None if it would take longer than ``seconds``."""
     return quick_posteriors(facts.solver.inquiry, seconds)
 
 

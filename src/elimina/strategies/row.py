@@ -1,4 +1,4 @@
-"""Rows of the schedule, and the loop that walks them."""
+"""Rows of the schedule, and the loop that runs them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Condition(NamedTuple):
     """A condition on facts.
 
     Attributes:
-        words: Text for the log if the condition holds, or a function that writes the text with the figures.
+        words: Text for the log if the condition holds, or a function that returns this text with the current figures.
         holds: Function that returns whether the condition holds.
     """
 
@@ -31,7 +31,7 @@ class Condition(NamedTuple):
 
 
 def no(condition: Condition, words: str) -> Condition:
-    """Return the negation of a condition."""
+    """Return the negation of a condition, with its own text."""
     return Condition(words, lambda facts: not condition.holds(facts))
 
 
@@ -40,15 +40,15 @@ class Row(NamedTuple):
 
     Attributes:
         name: Name in the log.
-        reason: Reason of the row and of its figures.
-        method: Function that returns a strategy, several strategies, or the outcome of work without a budget; None: the
-            inner rows are walked.
-        conditions: Conditions that all have to hold. A later one is tested only if those before it hold, so cheap ones
-            come first: a condition on memory reads the system's figures, which takes 0.1 ms.
+        reason: Reason for the row and its figures.
+        method: Function that returns a strategy, several strategies, or an outcome (for work without a budget); None:
+            the inner rows run.
+        conditions: Conditions that all have to hold. They are tested in turn until one fails, so cheap ones come first:
+            a condition on memory takes 0.1 ms, because it queries the system.
         seconds: Time budget with one thread, in seconds.
-        is_shared: True if several threads share the work, so that the time is shorter (`turn_share`).
+        is_shared: True if several threads share the work, which shortens the time (``turn_share``).
         memory_share: Share of the host's memory for copies of tables.
-        ends: Kind of outcome with which the row ends the walk: an answer, a failure, either or neither.
+        ends: Kind of outcome that makes this row the last one: an answer, a failure, either, or neither.
         rows: Inner rows.
     """
 
@@ -63,23 +63,23 @@ class Row(NamedTuple):
     rows: tuple[Row, ...] = ()
 
     def budget(self, facts: Facts) -> float:
-        """Return the time budget in seconds: less with several threads if the row is shared."""
+        """Return the time budget in seconds, shortened for several threads if they share the work."""
         seconds = self.seconds(facts) if callable(self.seconds) else self.seconds
         return facts.turn_share * seconds if self.is_shared else seconds
 
     def applies(self, facts: Facts) -> bool:
         """Return whether all conditions hold."""
-        # A generator would take longer than most conditions.
+        # map is faster here than a generator expression, which would take longer than most conditions.
         return all(map(methodcaller("holds", facts), self.conditions))
 
     def is_last(self, outcome: Attempt) -> bool:
-        """Return whether an outcome ends the walk."""
+        """Return whether an outcome makes this row the last one."""
         if self.ends == "answered":
             return outcome.result is not None and outcome.failure is None
         return self.ends == "always" or (self.ends == "failed" and outcome.failure is not None)
 
     def log(self, facts: Facts) -> None:
-        """Log the row that is taken, and why: its conditions or, if it has none, its reason."""
+        """Log the current row and why it runs: its conditions or, without any, its reason."""
         if not logger.isEnabledFor(logging.INFO):
             return
         seconds = self.budget(facts)
@@ -89,10 +89,10 @@ class Row(NamedTuple):
 
 
 def walk(rows: tuple[Row, ...], facts: Facts) -> Portfolio:
-    """Run the rows whose conditions hold, in turn, until one ends the walk.
+    """Run the rows whose conditions hold, one after another, until an outcome makes a row the last one.
 
     Returns:
-        The outcome of that row; if no row ended the walk, the outcome of the last row that could have.
+        The outcome of the last row; if no row was the last one, the outcome of the latest row that could have been.
     """
     last = Attempt()
     for row in rows:

@@ -1,7 +1,7 @@
-"""The schedule: rows of all tasks, and the rows of a task with no method besides elimination.
+"""The schedule: rows shared by all tasks, and the rows of tasks that only elimination answers.
 
-A row is a method with its conditions, its budget and the reasons of both. Tasks with more methods have rows of their
-own, in modules that ``task_portfolio`` names.
+A row is a method with its conditions and its budget, and the reasons for both. Tasks with more methods have their own
+rows in the modules listed in ``task_portfolio``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from elimina.strategies.strategy import Attempt, Portfolio
 
 Rows = tuple[Row, ...]
 
-# Rows of all tasks.
+# --- rows of all tasks ---
 
 
 def _provide_bounds(facts: Facts, row: Row) -> Attempt:
@@ -73,7 +73,7 @@ PLAN_AND_RUN: Rows = (
 
 
 def elimination_by(plans: Rows) -> Rows:
-    """Return a row of mini-buckets (the user asks for bounds), and one of elimination; ``plans``: their inner rows."""
+    """Return a row of mini-buckets (if bounds are requested), and a row of elimination; ``plans``: their inner rows."""
     return (
         Row(
             "mini-buckets",
@@ -92,15 +92,15 @@ ROWS: Rows = (
     Row("elimination", "it is exact", eliminate.elimination, ends="answered", rows=PLAN_AND_RUN),
     BOUNDS_ALONE,
 )
-"""Rows of a task that elimination alone answers."""
+"""Rows of a task that only elimination answers."""
 
 
 def scheduled(solver: Solver, rows: Rows) -> Portfolio:
-    """Return the strategies that answer a solver's question.
+    """Return the strategies for a solver's question.
 
     Args:
         solver: Solver that has not begun.
-        rows: Rows to walk.
+        rows: Rows to run.
     """
     solver.begin()
     return walk(rows, Facts(solver, solver.options))

@@ -1,4 +1,4 @@
-"""Strategies of the search for an optimum, by soft local consistency and AND/OR search in turn."""
+"""Strategies that search for an optimum, alternating soft local consistency and AND/OR search."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from elimina.strategies.strategy import Strategy
 logger = logging.getLogger("elimina")
 
 TURN_NODES = 1 << 14
-"""Nodes of a turn of soft local consistency with one thread, if elimination is hard. A limit of nodes, unlike one of
-time, does not depend on the speed of the machine."""
+"""Number of nodes in a turn of soft local consistency with one thread, if elimination is hard. Unlike a time limit, a
+node limit does not depend on the speed of the machine."""
 
 
 def by_search(
@@ -44,9 +44,9 @@ def by_search(
         run: Call in progress.
         paused: State of an earlier search, from which this one resumes.
         seconds: Time budget in seconds.
-        rounds: Largest number of rounds of mini-buckets. 0: only soft local consistency runs, for its first turn; 1:
-            only a round of mini-buckets runs.
-        first_turn: Seconds of the first turn of soft local consistency; None: the usual time.
+        rounds: Largest number of rounds of mini-buckets. 0: only the first turn of soft local consistency; 1: only one
+            round of mini-buckets.
+        first_turn: Seconds of the first turn of soft local consistency; None: the default.
         nodes: Largest number of nodes of each turn.
     """
     turn = turn_share(options) * FIRST_CONSISTENCY_SECONDS if first_turn is None else first_turn
@@ -61,51 +61,51 @@ def by_search(
             first_turn=turn,
             is_alone=rounds == 1,
         )
-        remaining = options.beside(budget.held)
+        remaining = options.after_growth(budget.growth_bytes)
         return searched_optimum(problem, remaining, limits, budget.best_result, budget.report, paused=paused)
 
     return Strategy(run, "search", work, seconds=seconds)
 
 
 def requested_search(facts: Facts, row: Row) -> Strategy:
-    """Return the search that the user asks for by the option ``method``."""
+    """Return the search that the option ``method`` requests."""
     if facts.options.needs_gpu:
         logger.info("soft local consistency first, on the CPU; the GPU eliminates the mini-buckets that follow")
     return by_search(facts.problem, facts.options, facts.call, facts.paused, row.budget(facts))
 
 
 def search_before_running(facts: Facts, row: Row) -> Strategy:
-    """Return a search of a planned problem."""
+    """Return a search on the problem of a plan."""
     return by_search(facts.planned.problem, facts.options, facts.call, facts.paused, row.budget(facts))
 
 
 def first_turn_of_search(facts: Facts, row: Row) -> Strategy:
-    """Return the first turn of soft local consistency, which keeps its state for later turns."""
+    """Return the first turn of soft local consistency; its state is stored for later turns."""
     facts.paused.clear(facts.problem)
     facts.paused.first_order = facts.quick_order.order
     return turn_of_search(facts, row)
 
 
 def turn_of_search(facts: Facts, row: Row) -> Strategy:
-    """Return a turn of soft local consistency for the row's seconds."""
+    """Return a turn of soft local consistency with the row's time budget."""
     return by_search(
         facts.problem, facts.host_options, facts.call, facts.paused, rounds=0, first_turn=row.budget(facts)
     )
 
 
 def second_turn_of_search(facts: Facts, _: Row) -> Strategy:
-    """Return a turn of soft local consistency of the usual length of a first turn."""
+    """Return another turn of soft local consistency with the default length of a first turn."""
     return by_search(facts.problem, facts.host_options, facts.call, facts.paused, rounds=0)
 
 
 def nodes_of_search(facts: Facts, row: Row) -> Strategy:
-    """Return a turn of soft local consistency for a number of nodes, and for the row's seconds at most."""
+    """Return a turn of soft local consistency with a node limit, and the row's time budget."""
     options, turn = facts.host_options, row.budget(facts)
     nodes = int(TURN_NODES * facts.turn_share * options.host_threads)
     return by_search(facts.problem, options, facts.call, facts.paused, rounds=0, first_turn=turn, nodes=nodes)
 
 
 def round_of_search(facts: Facts, row: Row) -> Strategy:
-    """Return a search by one round of mini-buckets, in the best order so far, for the row's seconds."""
+    """Return a search with one round of mini-buckets, in the best order so far and with the row's time budget."""
     options = replace(facts.host_options, order=facts.searched_order.order)
     return by_search(facts.problem, options, facts.call, facts.paused, row.budget(facts), rounds=1)

@@ -1,7 +1,7 @@
-"""Strategies: methods to answer a question, the budget of each in time and memory, and its outcome.
+"""Strategies: methods that may answer a question, their budgets of time and memory, and their outcomes.
 
-A portfolio is a generator of strategies. It receives the outcome of each before it yields the next, so its choice can
-depend on the bounds so far, and on failures such as tables that did not fit.
+A portfolio is a generator of strategies. It receives the outcome of each strategy before it yields the next one, so its
+choice can depend on the bounds so far, and on failures such as tables that do not fit.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Strategy(NamedTuple):
     """A method that may answer a question, or improve the bounds on its answer.
 
     Attributes:
-        run: The call, or the inner call, that keeps bounds and assignments.
+        run: The call, or the inner call, that stores bounds and assignments.
         name: Name in logs, and of the strategy's phase.
         work: Function that returns an answer, or better bounds.
-        plan: Plan that is run, if there is one; a strategy whose plan does not fit fails at once.
-        seconds: Time budget; the call's time limit holds as well.
+        plan: Plan to run, if there is one; a strategy whose plan does not fit fails at once.
+        seconds: Time budget in seconds; the call's time limit applies as well.
     """
 
     run: Call
@@ -51,7 +51,7 @@ class Attempt(NamedTuple):
 
     @staticmethod
     def failed(error: EliminaError) -> Attempt:
-        """Return a failure without its tracebacks, whose frames would keep tables alive."""
+        """Return a failure without tracebacks, because their frames would keep tables in memory."""
         cause: BaseException | None = error
         while cause is not None:
             cause.__traceback__ = None
@@ -60,7 +60,7 @@ class Attempt(NamedTuple):
 
 
 Portfolio = Generator[Strategy, Attempt, Attempt]
-"""Generator of strategies: it receives the outcome of each, and returns the outcome of all. A failure ends the call."""
+"""Generator of strategies: it receives each outcome, and returns the overall outcome; a failure ends the call."""
 
 
 def portfolio_of(strategy: Strategy) -> Portfolio:
@@ -73,7 +73,7 @@ def attempt(strategy: Strategy) -> Attempt:
 
     Raises:
         TimeLimitError: The call's time is up.
-        Stopped: The call is to end.
+        Stopped: The call has to end.
     """
     run, name, plan = strategy.run, strategy.name, strategy.plan
     if plan is not None and not plan.fits:
@@ -91,7 +91,7 @@ def attempt(strategy: Strategy) -> Attempt:
             raise
         return Attempt.failed(error)
     except Stopped:
-        # A step of the method may have passed a time limit of its own.
+        # Unless the call is over, a time limit within the method has passed.
         if run.is_over:
             raise
         return Attempt.failed(TimeLimitError(f"{name} ended at a time limit of its own"))
@@ -101,7 +101,7 @@ def attempt(strategy: Strategy) -> Attempt:
 
 
 def pursue(run: Call, portfolio: Portfolio) -> None:
-    """Run the strategies of a portfolio in turn until it ends, or the answer is good enough.
+    """Run the strategies of a portfolio until it ends or the answer is good enough.
 
     Raises:
         EliminaError: The portfolio ended with a failure.
@@ -113,7 +113,7 @@ def pursue(run: Call, portfolio: Portfolio) -> None:
                 outcome = attempt(strategy)
                 if run.is_answered:
                     return
-                # The next strategy needs memory for its own tables.
+                # Memory is released for the next strategy's tables.
                 system.release_memory()
                 strategy = portfolio.send(outcome)
         except StopIteration as end:
@@ -123,7 +123,7 @@ def pursue(run: Call, portfolio: Portfolio) -> None:
 
 
 def until_answered(inner_call: Call, portfolio: Portfolio) -> Portfolio:
-    """Yield the strategies of an inner call until that is answered; other strategies of the call may follow."""
+    """Yield the strategies of an inner call until it is answered; other strategies of the outer call may follow."""
     with contextlib.closing(portfolio):
         try:
             strategy = next(portfolio)
@@ -137,7 +137,7 @@ def until_answered(inner_call: Call, portfolio: Portfolio) -> Portfolio:
 
 
 def _described(result: Result) -> str:
-    """Return the status and bounds of a result, for the log."""
+    """Return the status and bounds of a result as text for the log."""
     if result.status == "estimated":
         rows = [*error_rows(result), *log10_z_rows(result)]
         return "estimated: " + ", ".join(f"{name} {text}" for name, text in rows)

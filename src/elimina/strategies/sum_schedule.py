@@ -10,29 +10,29 @@ from elimina.strategies.schedule import BEGIN, MEMORY_OF_ESTIMATES, PLAN_AND_RUN
 from elimina.system import loaded_on_use
 
 SUM_ESTIMATES = loaded_on_use("elimina.strategies.sum_estimates", "sum_estimates")
-"""Estimates of a sum or a count, whose module is loaded when their row is taken."""
+"""Estimates of a sum or a count; their module is imported when their row runs."""
 
 FIRST_SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_TIME_SHARE = 1.0, 2.0, 0.25
-"""Seconds of estimates of a sum or a count before a search for an order, and after it if there is no time limit;
-largest share of the remaining time for either."""
+"""Seconds of estimates of a sum or a count before an order search, and after it if there is no time limit; largest
+share of the remaining time for either."""
 
 QUICK_BOUNDS_SECONDS, OPTIMISED_BOUNDS_SECONDS = 1.0, 12.0
-"""Seconds of bounds on a sum before the search for a good order, and of the final bounds if there is no time limit.
-(The gap of a 40 x 40 Ising grid in 64 MB narrows slowly after this time.)"""
+"""Seconds of bounds on a sum before the search for a good order, and of the final bounds if there is no time limit. (On
+a 40 x 40 Ising grid in 64 MB, the gap narrows slowly after this time.)"""
 
 
 def seconds_of_first_sum_estimates(facts: Facts) -> float:
-    """Return the seconds of estimates of a sum before an exact answer is tried."""
+    """Return the time for estimates of a sum before an exact answer is tried."""
     return min(FIRST_SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_TIME_SHARE * facts.call.seconds)
 
 
 def seconds_of_sum_estimates(facts: Facts) -> float:
-    """Return the seconds of estimates of a sum, after which its bounds are improved."""
+    """Return the time for estimates of a sum, after which its bounds are improved."""
     return SUM_ESTIMATES_SECONDS if facts.call.deadline is None else SUM_ESTIMATES_TIME_SHARE * facts.call.seconds
 
 
 def seconds_of_optimised_bounds(facts: Facts) -> float:
-    """Return the seconds of optimised bounds: all the remaining time, if there is a time limit."""
+    """Return the time for optimised bounds: all the remaining time if there is a time limit."""
     return OPTIMISED_BOUNDS_SECONDS if facts.call.deadline is None else facts.call.seconds
 
 
@@ -43,7 +43,7 @@ ESTIMATES_STAND_BESIDE_BOUNDS = (
     when.IBOUND_IS_OPEN,
     when.TABLES_FIT,
 )
-"""Conditions under which a sum or a count is estimated besides its bounds."""
+"""Conditions under which a sum or a count is estimated in addition to its bounds."""
 
 SUM_PLANS: Rows = (
     Row("plan", "elimination is the only exact method", eliminate.plan_as_asked, ends="failed"),

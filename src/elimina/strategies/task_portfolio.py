@@ -1,4 +1,4 @@
-"""The schedule of each task, by the module that holds its rows."""
+"""The schedule of each task, found by the module with its rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODULES = {
     "kbest": "elimina.strategies.k_best",
     "bottleneck": "elimina.strategies.bottleneck",
 }
-"""Modules with the ``ROWS`` of tasks that have more methods than elimination; each is imported on first use."""
+"""Modules with the ``ROWS`` of tasks that other methods than elimination can answer, imported on first use."""
 
 
 def rows_of(task: str) -> Rows:
@@ -28,5 +28,5 @@ def rows_of(task: str) -> Rows:
 
 
 def task_portfolio(solver: Solver) -> Portfolio:
-    """Return the strategies that answer a solver's question."""
+    """Return the strategies for a solver's question."""
     return scheduled(solver, rows_of(solver.question.task))
