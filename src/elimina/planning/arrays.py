@@ -1,4 +1,4 @@
-"""Views of an arena as arrays."""
+"""Arrays over parts of an arena."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ Array = NDArray[Any]
 
 
 def view_of(arena: Array, offset: int, sizes: Sequence[int], strides: Sequence[int]) -> Array:
-    """Return a table of an arena as an array of these sizes, from its place and strides in elements."""
+    """Return a table of an arena as an array, from its offset, sizes and strides, in elements."""
     item = arena.itemsize
     return np.ndarray(sizes, arena.dtype, arena, offset * item, [stride * item for stride in strides])

@@ -45,7 +45,7 @@ class CheckedOptions(Options):
 
     @property
     def for_bounds(self) -> CheckedOptions:
-        """The options for mini-buckets that replace a method that does not fit."""
+        """The options for mini-buckets, which replace methods beyond the memory."""
         return replace(self, dtype=None, slices="auto", scratch=None, tables="auto")
 
     @property
@@ -81,7 +81,7 @@ class CheckedOptions(Options):
         return replace(self, memory=max(room - growth_bytes, int(room * _MIN_MEMORY_SHARE)))
 
     def limit_for(self, needed: int, growth_bytes: int) -> int:
-        """Return a memory limit, with a reserve, that suffices for further work in a process that has grown."""
+        """Return a sufficient memory limit, with a reserve, for further work after the process has grown."""
         limit = needed + int(needed * _SPARE_MEMORY_SHARE)
         return limit if limit < _MIN_SHARED_BYTES else limit + growth_bytes + int(growth_bytes * _SPARE_MEMORY_SHARE)
 

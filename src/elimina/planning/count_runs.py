@@ -1,4 +1,4 @@
-"""Runs of a count: the moduli whose product exceeds it, from an upper bound on the number of allowed assignments."""
+"""Runs of a count, one for each modulus; the product of the moduli exceeds the number of allowed assignments."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from elimina.planning.plan import Plan
 from elimina.problem.preparation import Problem
 
 _WORD_BITS = 64
-"""Bits that the first run counts."""
+"""Number of bits that the first run counts."""
 
 _MAX_BOUNDED_TABLES = 4096
-"""Largest number of tables of a problem that is bounded."""
+"""Largest number of tables of a problem whose count is bounded."""
 
 _MAX_BOUNDED_CELLS = 1 << 16
-"""Largest number of cells of a table that the bound reads."""
+"""Largest number of cells of a table that contributes to the bound."""
 
 
 def moduli(bits: float) -> Sequence[int]:
-    """Return 2^64, and primes below 2^31 until the product of all has enough bits."""
+    """Return 2^64, followed by primes below 2^31 until their product has enough bits."""
     result, covered, candidate = [2**_WORD_BITS], float(_WORD_BITS), 2**31 - 1
     while covered < bits:
         if _is_prime(candidate):
@@ -37,7 +37,7 @@ def moduli(bits: float) -> Sequence[int]:
 
 
 def with_count_runs(plan: Plan, problem: Problem) -> Plan:
-    """Return the plan with the estimated seconds of all runs; only a count takes several."""
+    """Return the plan with the estimated seconds of all runs; only counts take several runs."""
     if not problem.described.is_count:
         return plan
     primes = len(moduli(count_bits(problem))) - 1
@@ -45,10 +45,10 @@ def with_count_runs(plan: Plan, problem: Problem) -> Plan:
 
 
 def count_bits(problem: Problem) -> float:
-    """Return an upper bound on the bits of the number of allowed assignments.
+    """Return an upper bound on the number of bits of the number of allowed assignments.
 
-    The bound multiplies, variable by variable, the largest number of values that a table allows once all of its other
-    variables have values. A variable that a table makes a function of others adds nothing.
+    The bound multiplies, variable by variable, the largest number of values that a table allows given values of its
+    other variables. A variable whose value a table determines from others contributes a factor of 1.
     """
     sizes = problem.model.sizes
     bits = sum(math.log2(sizes[v]) for v in problem.free) + 1
@@ -61,7 +61,7 @@ def count_bits(problem: Problem) -> float:
 
 
 def _largest_degrees(tables: Sequence[Table], problem: Problem) -> list[dict[int, int]]:
-    """Return, for each table and each of its variables, the most values that it allows with the others' values."""
+    """Return, for each table and each of its variables, the largest number of allowed values given the others."""
 
     @functools.cache
     def degrees(cells: bytes, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -77,10 +77,10 @@ def _largest_degrees(tables: Sequence[Table], problem: Problem) -> list[dict[int
 
 
 def _sequence_bits(variables: Sequence[int], sizes: Sequence[int], degrees: Sequence[dict[int, int]]) -> float:
-    """Return the bits of the product of the variables' numbers of values, given those before them in a sequence.
+    """Return the bits of the product of the variables' numbers of values given earlier variables in a sequence.
 
-    A variable follows as soon as a table has all of its others, those with the fewest values first. If there is none,
-    the next is one that no table makes a function of others, if possible.
+    A variable can follow when all other variables of one of its tables have come; the one with the fewest values is
+    taken. Otherwise, a variable follows that no table determines from others, if there is one.
     """
     readers: dict[int, list[int]] = {v: [] for v in variables}
     for number, degree in enumerate(degrees):

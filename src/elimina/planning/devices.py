@@ -1,4 +1,4 @@
-"""Names of devices, and their numbers."""
+"""Names and numbers of devices."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def device_name(device: str | Iterable[str]) -> str:
     """Return the canonical name of a device, or of several GPUs.
 
     Args:
-        device: A word of ``DEVICES``, a GPU such as ``cuda:1``, or several, in one text or as a sequence.
+        device: A word of ``DEVICES``, a GPU such as ``cuda:1``, or several GPUs, as one text or as a sequence.
 
     Raises:
         TypeError: The device is neither text nor a sequence of texts.
-        InputError: The device is unknown, a GPU comes twice, or GPUs are mixed with something else.
+        InputError: The device is unknown, a GPU is named twice, or GPUs are mixed with other devices.
     """
     names = device.split(",") if isinstance(device, str) else list(device)
     if not all(isinstance(name, str) for name in names):

@@ -18,13 +18,13 @@ DTYPES = ("int32", "int64", "float32", "float64", "uint64")
 
 
 class KeyLayout(NamedTuple):
-    """Place of each variable's value index in a key of 64-bit words; each field lies within one word.
+    """Position of each variable's value index in a key of 64-bit words; each field lies within one word.
 
     Attributes:
-        scope: Variables, the most significant one first; the variable that is eliminated next comes last.
+        scope: Variables, the most significant one first; the last one is eliminated next.
         sizes: Domain sizes of these variables.
         fields: Word (0: the most significant one) and lowest bit of each field.
-        words: Words of a key.
+        words: Number of words of a key.
     """
 
     scope: tuple[int, ...]
@@ -34,7 +34,7 @@ class KeyLayout(NamedTuple):
 
     @staticmethod
     def of(scope: Sequence[int], sizes: Sequence[int]) -> KeyLayout:
-        """Return the layout that packs fields as tightly as words allow.
+        """Return the layout with fields packed as tightly as words allow.
 
         Raises:
             UnsupportedError: The key would have more than ``MAX_KEY_WORDS`` words.
@@ -65,7 +65,7 @@ class KeyLayout(NamedTuple):
         return (1 << field_bits(self.sizes[-1])) - 1
 
     def mask(self, variables: Iterable[int]) -> NDArray[np.uint64]:
-        """Return the mask of some variables' fields, a number for each word."""
+        """Return the mask of some variables' fields: one number for each word."""
         words = [0] * self.words
         for variable in variables:
             at = self.scope.index(variable)
@@ -74,11 +74,11 @@ class KeyLayout(NamedTuple):
         return np.array(words, dtype=np.uint64)
 
     def without_last(self) -> KeyLayout:
-        """Return the layout after the elimination of the last variable, whose bits are zero then."""
+        """Return the layout after the elimination of the last variable; its bits are then zero."""
         return KeyLayout(self.scope[:-1], self.sizes[:-1], self.fields[:-1], self.words)
 
     def segments(self, target: KeyLayout) -> NDArray[np.int64]:
-        """Return the moves of bits to another layout: int64 of (n, 5), see ``SegmentWord`` in ``elimina/rows.hpp``."""
+        """Return moves of bits to another layout: int64, shape (n, 5), see ``SegmentWord`` in ``elimina/rows.hpp``."""
         merged: list[list[int]] = []
         for at in sorted(range(len(self.scope)), key=lambda at: self.fields[at]):
             bits = field_bits(self.sizes[at])
@@ -96,7 +96,7 @@ class KeyLayout(NamedTuple):
         return moves
 
     def terms(self, scope: Sequence[int], strides: Sequence[int]) -> NDArray[np.int64]:
-        """Return the terms of a key's dense cell: int64, shape (n, 4), see ``TermWord`` in ``elimina/rows.hpp``."""
+        """Return the terms of a key's dense position: int64, shape (n, 4), see ``TermWord`` in ``elimina/rows.hpp``."""
         merged: list[list[int]] = []
         axes = [self.scope.index(v) for v in scope]
         fields = [(*self.fields[at], self.sizes[at], stride) for at, stride in zip(axes, strides, strict=True)]
@@ -114,10 +114,10 @@ class KeyLayout(NamedTuple):
 
 
 def field_bits(size: int) -> int:
-    """Return the number of bits of a field for value indices below ``size``."""
+    """Return the number of bits in a field for value indices below ``size``."""
     return max(0, size - 1).bit_length()
 
 
 def signed(word: int) -> int:
-    """Return a 64-bit word as the signed number of the same bits."""
+    """Return the signed number with the bits of a 64-bit word."""
     return word - (1 << WORD) if word >> (WORD - 1) else word

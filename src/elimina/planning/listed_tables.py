@@ -1,4 +1,4 @@
-"""Factors stored as lists of allowed tuples: the arena holds their sorted keys and values instead of all cells."""
+"""Factors stored as lists of allowed tuples: the arena contains sorted keys and values instead of all cells."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def _round_up(value: int, unit: int) -> int:
 
 
 MIN_LISTED_CELLS = 1 << 16
-"""Cells of the smallest factor to list: smaller tables are fast and take little memory."""
+"""Least number of cells of a listed factor: smaller tables are fast and take little memory."""
 
 _LISTED_SHARE = 0.5
-"""A factor is listed only if its tuples take at most this share of the bytes of its cells."""
+"""Largest size of a factor's list relative to the bytes of all its cells."""
 
 _HEAD = 8
-"""Bytes of the number of tuples."""
+"""Bytes that store the number of tuples."""
 
 
 class Section(NamedTuple):
@@ -40,8 +40,8 @@ class Section(NamedTuple):
 
     Attributes:
         layout: Layout of the keys.
-        used: Array of one element, the number of tuples in use.
-        keys: uint64 of shape (tuples, ``layout.words``), ascending; the first ``used`` are in use.
+        used: Array of one element: the number of tuples in use.
+        keys: uint64 of shape (tuples, ``layout.words``), in ascending order; the first ``used`` are in use.
         values: Shape (tuples,).
     """
 
@@ -78,12 +78,12 @@ def section(arena: Array, factor: FactorLayout) -> Section:
 
 
 def layout_of(factor: FactorLayout) -> KeyLayout:
-    """Return the layout of a listed factor's keys: the variable that is eliminated first is the lowest field."""
+    """Return the layout of a listed factor's keys; the variable to eliminate first has the lowest field."""
     return KeyLayout.of(factor.scope[::-1], factor.sizes[::-1])
 
 
 def listing_table(tables: Sequence[Table], scope: Sequence[int], sense: Sense) -> Table | None:
-    """Return the table with the fewest tuples of those that list a scope's allowed tuples; None if there is none."""
+    """Return the smallest table that lists all allowed tuples of a scope; None if no table does."""
     lists = [
         table
         for table in tables
@@ -95,12 +95,12 @@ def listing_table(tables: Sequence[Table], scope: Sequence[int], sense: Sense) -
 
 
 def listed_tuples(problem: Problem, plan: Plan) -> list[int | None]:
-    """Return the largest number of tuples of each factor of a plan; None for a factor that is written out."""
+    """Return the largest number of tuples of each factor of a plan; None for factors with all cells."""
     return [_tuples(problem, factor, plan.itemsize) for factor in plan.factors]
 
 
 def seconds_written(problem: Problem) -> float:
-    """Return the estimated time of writing out the tables that may be listed."""
+    """Return the estimated time of expanding listed tables to all cells."""
     cells = sum(
         table.cells
         for table in problem.tables
@@ -116,7 +116,7 @@ def _tuples(problem: Problem, factor: FactorLayout, itemsize: int) -> int | None
     tables = [problem.tables[member] for member in factor.members]
     if all(table.rows is None for table in tables) or factor.cells < MIN_LISTED_CELLS:
         return None
-    # The limit holds in slices, too: a restricted table has no more tuples than the whole one.
+    # The limit also holds in slices: a restricted table has no more tuples than the whole one.
     widest = max(tables, key=lambda table: len(table.scope))
     listing = listing_table(tables, widest.scope, problem.model.sense)
     if listing is None or sum(map(field_bits, factor.sizes)) > WORD * (MAX_KEY_WORDS - 1):
@@ -131,17 +131,17 @@ def _span(factor: FactorLayout, tuples: int, itemsize: int) -> int:
 
 
 def with_listed(plan: Plan, tuples: Sequence[int | None]) -> Plan:
-    """Return a plan with some factors listed, for sparse steps.
+    """Return a plan with some factors as lists, for sparse steps.
 
-    The offsets of messages stay as they are, because sparse steps do not read them.
+    The offsets of messages do not change, because sparse steps do not use them.
 
     Args:
-        plan: Plan with all factors written out.
-        tuples: Largest number of tuples of each factor; None for one that is written out.
+        plan: Plan with all cells of all factors.
+        tuples: Largest number of tuples of each factor; None for factors with all cells.
     """
     if all(max_tuples is None for max_tuples in tuples):
         return plan
-    # Python's integers are used instead of the core's ``Arena``: the spans of a huge plan may add up to over 64 bits.
+    # Integers of Python replace the core's ``Arena``, because the spans of a huge plan may sum to more than 64 bits.
     item, height, factors = plan.itemsize, 0, []
     for factor, max_tuples in zip(plan.factors, tuples, strict=True):
         span = factor.span if max_tuples is None else _span(factor, max_tuples, item)
@@ -153,5 +153,5 @@ def with_listed(plan: Plan, tuples: Sequence[int | None]) -> Plan:
 
 
 def cells_span(factor: FactorLayout) -> int:
-    """Return the number of elements that a listed factor's cells would take if written out, padding included."""
+    """Return the number of elements of all cells of a listed factor, including padding."""
     return factor.strides[0] * factor.sizes[0]

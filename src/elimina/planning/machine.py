@@ -1,7 +1,7 @@
-"""The machine's speeds, the costs of steps, tables and slices, and estimates of time from these.
+"""Speeds of the machine; costs of steps, tables and slices; and estimates of time from both.
 
-``Speeds`` are measured by ``elimina calibrate``, and stored in a file of the user's cache folder. Figures here
-were measured on a virtual machine with two cores of a server's CPU, and on an H200 unless another GPU is named.
+``Speeds`` are measured by ``elimina calibrate``, and stored in a file in the user's cache folder. The numbers in this
+module were measured on a virtual machine with two cores of a server's CPU, and on an H200 unless another GPU is named.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from elimina.planning.step import MATCHING, Step
 logger = logging.getLogger("elimina")
 
 FILE = "ELIMINA_CALIBRATION"
-"""Environment variable with the path of the file; empty for none."""
+"""Environment variable with the path of the calibration file; an empty value disables the file."""
 
 
 class Speeds(NamedTuple):
     """Speeds of a machine.
 
     Attributes:
-        bandwidth: Bytes a second of a large step on one thread, read and written ones counted.
-        combinations: Speed of a step on one thread whose tables lie in the cache, in combinations a second. A
-            combination is a pair of an output cell and a value of the eliminated variable.
-        fresh: Bytes of new memory that the system provides a second.
-        step: Seconds that each step takes at least.
-        tuples: Tuples a second that a join of sparse tables makes on one thread.
+        bandwidth: Bytes per second that a large step reads and writes on one thread.
+        combinations: Combinations per second of a step on one thread with tables in the cache. A combination is a pair
+            of an output cell and a value of the eliminated variable.
+        fresh: Bytes of new memory per second that the system provides.
+        step: Least seconds of a step.
+        tuples: Tuples per second that a join of sparse tables produces on one thread.
         encoded: Cells of factors written per second.
-        gpu_bandwidth: Bytes that a large copy on the GPU reads and writes a second.
-        gpu_step: Seconds that each step takes on the GPU at least.
-        gpu_start: Seconds of a GPU's context and the loading of kernels.
-        gpu_link: Bytes a second from the host to the GPU.
+        gpu_bandwidth: Bytes per second that a large copy on the GPU reads and writes.
+        gpu_step: Least seconds of a step on the GPU.
+        gpu_start: Seconds for creating a GPU's context and loading kernels.
+        gpu_link: Bytes per second from the host to the GPU.
     """
 
     bandwidth: float = 1.2e10
@@ -71,10 +71,10 @@ UNITS = {
 
 
 def calibration_file() -> str | None:
-    """Return the path of the file of measured speeds, whether or not it exists; None if it is disabled.
+    """Return the path of the file of measured speeds, which may not exist; None if the file is disabled.
 
     Raises:
-        InputError: There is no home folder for the file.
+        InputError: No home folder is available for the file.
     """
     named = os.environ.get(FILE)
     if named is not None:
@@ -87,7 +87,7 @@ def calibration_file() -> str | None:
 
 @functools.cache
 def speeds() -> Speeds:
-    """Return the measured speeds of this machine, or the defaults if there are none.
+    """Return the measured speeds of this machine, or the defaults if there is no measurement.
 
     An invalid file is ignored, with a warning.
     """
@@ -126,132 +126,132 @@ def _ignored(path: str, reason: str) -> Speeds:
     return Speeds()
 
 
-# Constants of the planner's estimates of time: relative costs, seconds, and amounts a second.
+# --- constants of the planner's estimates of time: relative costs, seconds, and amounts per second ---
 
 EXPONENTIAL = 20.0
 """Time of a combination with an exponential, relative to one without."""
 
 PRIME_RUN = 2.0
-"""Time of a count modulo a prime, relative to one modulo 2^64."""
+"""Time of a count modulo a prime, relative to a count modulo 2^64."""
 
 BOTH_PASSES = 4.0
-"""Time of the upward and the downward pass, relative to the time of visiting each cell of the tree once at full speed;
-measured on networks."""
+"""Time of both passes over a tree, relative to visiting each of its cells once at full speed; measured on networks."""
 
 KEPT_TREE_RUNS = 5
-"""Expected runs of a kept junction tree or of a batch; the time limit of the order search grows with their number."""
+"""Expected number of runs of a junction tree or of a batch; the time limit of the order search grows with it."""
 
 SORTED_TUPLES = 3
-"""Cost of sorting an input tuple of a join, relative to making a tuple."""
+"""Cost of sorting an input tuple of a join, relative to producing a tuple."""
 
 SPARSE_STEP = 2e-4
 GPU_SPARSE_STEP = 2e-3
-"""Least seconds of a step on sparse tables."""
+"""Least seconds of a step on sparse tables, on the CPU and on a GPU."""
 
 GPU_OPEN_START = 0.03
-"""Seconds that a structure's first run on an open GPU takes besides its steps, for loading kernels and packing steps.
+"""Seconds of a structure's first run on an open GPU in addition to its steps, for loading kernels and packing steps.
 
-The median of six structures on an H100, 8 to 52 ms (``bench/several_gpus.py --parts starts``); later runs take 2 to 9.
+Median of six structures on an H100, with 8 to 52 ms (``bench/several_gpus.py --parts starts``); later runs take 2 to
+9 ms.
 """
 
 GPU_COMBINATIONS = 3e12
 GPU_FRESH = 1e12
 GPU_TUPLES = 1e10
-"""Combinations, bytes of new memory and tuples a second on an H200."""
+"""Combinations, bytes of new memory, and tuples per second on an H200."""
 
 GPU_LINK = 3.5e11
 GPU_COPY_SECONDS = 5e-4
 GPU_JOIN_SECONDS = 5e-4
-"""Bytes per second that a GPU reads from another one's memory, measured on two H100s; seconds that each copy takes at
-least; seconds for combining the output ranges of all GPUs."""
+"""Bytes per second that a GPU reads from another one's memory, measured on two H100s; least seconds of each copy;
+seconds for combining the output ranges of all GPUs."""
 
 GPU_RUN_BYTES = 16
-"""Cost of starting a run of a copy between GPUs, in bytes."""
+"""Cost of starting a run of contiguous bytes in a copy between GPUs, in bytes."""
 
 SLICE_SECONDS = 2e-4
 SLICED_TABLE_SECONDS = 5e-5
-"""Seconds of a slice besides its steps, and of each table that changes from one slice to the next."""
+"""Seconds of a slice in addition to its steps, and for each table that changes from one slice to the next."""
 
-# Tiers of memory.
+# --- tiers of memory ---
 
 DISK = 2e9
-"""Bytes per second read from disk while other tables are computed."""
+"""Bytes per second read from disk during the computation of other tables."""
 
 SAVED = 5e8
 """Bytes per second of messages saved to disk."""
 
 PINNED = 4e9
-"""Bytes per second of allocating pinned memory."""
+"""Bytes per second of allocation of pinned memory."""
 
 TILE_SECONDS = 2e-5
-"""Seconds of a tile of a streamed step on the device, besides its cells."""
+"""Seconds of a tile of a streamed step on the device, in addition to its cells."""
 
 QUEUE_SECONDS = 1.5e-4
 """Seconds that the host takes to queue a tile."""
 
 RUN_BYTES = 4096
-"""Cost of starting a run of a copy, in bytes."""
+"""Cost of starting a run of contiguous bytes in a copy, in bytes."""
 
-# Batches of cases, on one thread.
+# --- batches of cases, on one thread ---
 
 CASE_SECONDS = 2e-6
-"""Seconds of a case besides its steps."""
+"""Seconds of a case in addition to its steps."""
 
 CASE_STEP_SECONDS = 6e-7
 CASE_COMBINATIONS = 3e9
-"""Seconds of a step, and combinations a second: the tables of one case stay in a core's cache."""
+"""Seconds of a step, and combinations per second: the tables of a single case stay in a core's cache."""
 
 OWN_STEP_SECONDS = 2e-7
 OWN_PLAN_SECONDS = 8e-7
 OWN_ORDER_SHARE = 0.1
-"""Seconds of running and of planning a step of a plan that is made for a single case, and time of the order search for
-that plan as a share of its run."""
+"""Seconds of running and of planning a step in a plan for a single case, and time of this plan's order search as a
+share of its run."""
 
 CASE_COLUMN_SECONDS = 4e-5
-"""Seconds of each observed or queried variable of a chunk of cases, besides the run."""
+"""Seconds for each observed or queried variable of a chunk of cases, in addition to the run."""
 
-# Clusters, and proofs of shortest tours.
+# --- compute clusters, and proofs of shortest tours ---
 
 DEALT_SECONDS = 1e-3
-"""Seconds of a client for sending a task with Dask."""
+"""Seconds that a client takes to send a task with Dask."""
 
 PROOF_SECONDS, PROOF_EDGE_SECONDS = 0.3, 4e-5
-"""Seconds of a search for a proof before it first checks its time limit: a constant, and seconds for each edge."""
+"""Seconds of a search for a proof before its first check of the time limit: a constant, and seconds per edge."""
 
-# Structure and bounds.
+# --- structures and bounds ---
 
 PLANNED_FACTOR_SECONDS = 2e-5
-"""Seconds of planning and starting for each factor of an elimination."""
+"""Seconds per factor for planning and starting an elimination."""
 
 ESTIMATED_FACTOR_SECONDS = 8e-7
-"""Seconds of estimating an elimination's work for each factor: 0.7 (link) to 0.9 us (munin1)."""
+"""Seconds per factor for estimating an elimination's work: 0.7 (link) to 0.9 us (munin1)."""
 
 COLLECTED_FACTOR_SECONDS = 1e-7
-"""Seconds of collecting each factor that a variable's posterior depends on."""
+"""Seconds per factor for collecting the relevant factors of a variable's posterior."""
 
 COMPARED_SET_SECONDS = 1e-7
-"""Seconds of comparing two sets of factors."""
+"""Seconds for comparing two sets of factors."""
 
 BOUNDED_TABLE_SECONDS = 3e-5
-"""Seconds of each table in first bounds."""
+"""Seconds per table of first bounds."""
 
 SHIFTED_CELL_SECONDS = 1e-7
 SHIFTED_CLUSTER_SECONDS = 1e-4
-"""Seconds of a pass of cost shifting for each cell of the join graph, and for each cluster."""
+"""Seconds of a pass of cost shifting for each cell of the join graph, and for each of its clusters."""
 
 GPU_CLUSTER_SECONDS = 4e-4
-"""Seconds of the first pass on a GPU for each cluster (H100: 0.64 s for 1,600); later passes take far less."""
+"""Seconds per cluster of the first pass on a GPU (H100: 0.64 s for 1,600 clusters); later passes are far faster."""
 
 JOINED_CELL_SECONDS = 8e-9
 COMPARED_PAIR_SECONDS = 2e-6
 PARTITIONED_BUCKET_SECONDS = 3e-5
-"""Seconds of a partition by content: of a cell of joined tables, of a pair of tables, and of a mini-bucket."""
+"""Seconds of a partition by content for each cell of joined tables, each pair of tables, and each mini-bucket."""
 
 PLANNED_BUCKET_SECONDS = 1e-3
-"""Seconds of planning a mini-bucket; shorter runs are dominated by planning."""
+"""Seconds for planning a mini-bucket; shorter runs are dominated by planning."""
 
 CONTEXT_SECONDS = 1e-4
-"""Seconds that the simulator takes for a small table, including its request and its message."""
+"""Seconds of the simulator for a small table, including its request and its message."""
 
 
 class Machine(NamedTuple):
@@ -260,17 +260,17 @@ class Machine(NamedTuple):
     Attributes:
         name: ``cpu`` or ``cuda``.
         home: Memory tier of the arena: ``host`` or ``device``.
-        bandwidth: Bytes a second of a large copy, read and written ones counted.
-        combinations: Speed of a step whose tables lie in the cache, in combinations a second. A combination is a pair
-            of an output cell and a value of the eliminated variable.
-        fresh: Bytes of new memory that the system provides a second.
-        step: Seconds that each step takes at least.
-        start: Seconds before the first step (a GPU's context, loading of kernels).
-        rows: Tuples a second that a join of sparse tables makes; sorting its inputs takes extra time.
-        rows_step: Seconds that each step on sparse tables takes at least.
-        lone_bandwidth: Bytes a second of a step that one thread runs.
-        lone_combinations: Combinations a second of such a step.
-        shared: Combinations of the smallest step that runs on several threads.
+        bandwidth: Bytes per second that a large copy reads and writes.
+        combinations: Combinations per second of a step with tables in the cache. A combination is a pair of an output
+            cell and a value of the eliminated variable.
+        fresh: Bytes of new memory per second that the system provides.
+        step: Least seconds of a step.
+        start: Seconds before the first step (for creating a GPU's context and loading kernels).
+        rows: Tuples per second that a join of sparse tables produces; sorting its inputs takes additional time.
+        rows_step: Least seconds of a step on sparse tables.
+        lone_bandwidth: Bytes per second of a step on one thread.
+        lone_combinations: Combinations per second of a step on one thread.
+        shared: Least number of combinations of a step that runs on several threads.
     """
 
     name: str
@@ -288,7 +288,7 @@ class Machine(NamedTuple):
 
     @property
     def speed(self) -> NDArray[np.float64]:
-        """Figures for the core's estimate of the time of dense steps."""
+        """Figures from which the core estimates the time of dense steps."""
         lone = self.lone_bandwidth, self.lone_combinations, self.shared
         return np.array([self.bandwidth, self.combinations, self.step, *lone])
 
@@ -298,7 +298,7 @@ class Machine(NamedTuple):
         Args:
             moved: Bytes that the step reads and writes.
             work: Combinations of the step.
-            streamed: Tables that the step reads in each combination.
+            streamed: Number of tables that the step reads at each combination.
         """
         is_lone = work < self.shared
         bandwidth = self.lone_bandwidth if is_lone else self.bandwidth
@@ -306,7 +306,7 @@ class Machine(NamedTuple):
         return self.step + max(moved / bandwidth, work * (1 + 0.5 * streamed) / combinations)
 
     def seconds(self, steps: Iterable[Step], itemsize: int, arena: int) -> float:
-        """Return the estimated time of the steps; infinity if it is beyond a float.
+        """Return the estimated time of the steps; infinity if it exceeds the range of floats.
 
         Args:
             steps: Steps of a plan.
@@ -320,11 +320,11 @@ class Machine(NamedTuple):
             return float("inf")
 
     def cell_seconds(self, seconds: float, steps: int) -> float:
-        """Return the share of a plan's time that depends on the number and size of its cells.
+        """Return the part of a plan's time that depends on its cells.
 
         Args:
             seconds: Estimated time of the plan.
-            steps: Number of its steps; each one takes a minimum time.
+            steps: Number of its steps, each of which takes a minimum time.
         """
         return seconds - self.start - steps * self.step
 
@@ -339,14 +339,14 @@ class Machine(NamedTuple):
         return self.home == "host"
 
     def tiers(self, arena: int, factors: int, planning: int = 0) -> dict[str, int]:
-        """Return a plan's bytes by memory tier: its arena, the host's encoded factors and, on the host, planning."""
+        """Return a plan's bytes by memory tier: the arena; on the host, also the encoded factors and planning."""
         if self.on_host:
             return {"host": arena + factors + planning}
         return {self.home: arena, "host": factors}
 
 
 def cpu_machine(threads: int) -> Machine:
-    """Return the cost model of a host with a number of threads."""
+    """Return the cost model of a host that uses a number of threads."""
     measured = speeds()
     return Machine(
         name="cpu",

@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from elimina.planning.step import Step
 
 DEPTH, SIDE, WORK = 4, 8, 1 << 16
-"""Least numbers of values of the eliminated variable, of rows and columns, and of combinations of a matrix product."""
+"""Least sizes of a matrix product: values of the eliminated variable, rows and columns, and combinations."""
 
 LIBRARY_DEPTH, LIBRARY_SIDE, LIBRARY_WORK = 48, 32, 1 << 20
-"""The same limits for a device's library, which needs another pass for the range of the output."""
+"""Least sizes for a device's library, which needs an additional pass for the range of the output."""
 
 
 class Product(NamedTuple):
@@ -25,7 +25,7 @@ class Product(NamedTuple):
 
     @property
     def work(self) -> int:
-        """Number of products that are summed."""
+        """Number of products to sum."""
         return self.batch * self.rows * self.columns * self.depth
 
     def __str__(self) -> str:
@@ -34,7 +34,7 @@ class Product(NamedTuple):
 
 
 def product_of(step: Step) -> Product | None:
-    """Return the shape of a ``sum-product`` step as a matrix product; None if it is not one, or too small for one."""
+    """Return the shape of a ``sum-product`` step as a matrix product; None if it has another form, or is too small."""
     if (len(step.operands), step.tables_a, step.tables_b) != (2, 1, 1) or step.domain < DEPTH:
         return None
     lhs, rhs = step.operands

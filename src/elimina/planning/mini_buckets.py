@@ -18,13 +18,13 @@ from elimina.planning.tree import Bound, Partition, plan_tree
 from elimina.problem.preparation import Problem
 
 _MAX_BITS = 500.0
-"""Base-2 logarithm to which numbers of cells are clipped: far beyond any machine's memory."""
+"""Base-2 logarithm at which numbers of cells are clipped: far beyond any machine's memory."""
 
 _MATCHING_PASSES = 2.5
-"""Estimated time of a bucket with moment matching, relative to one without."""
+"""Estimated time of a bucket with moment matching, relative to a bucket without it."""
 
 _MATCHING_RECORDS = 5
-"""Bytes of records with moment matching, relative to those without (509_VAC: 8.4 MiB instead of 1.5 MiB)."""
+"""Bytes of records with moment matching, relative to records without it (509_VAC: 8.4 MiB instead of 1.5 MiB)."""
 
 
 def make_bounded_plan(
@@ -40,16 +40,16 @@ def make_bounded_plan(
     Args:
         elimination: Elimination of the task ``mpe`` or ``pr``.
         ibound: I-bound; ``auto``: the largest one that fits the memory.
-        matched: True for moment matching between the mini-buckets of a variable. The i-bound ``auto`` drops it where
-            the records of the matching would not fit.
-        seconds: Estimated time that ``auto`` may take besides the device's start.
+        matched: True for moment matching between the mini-buckets of a variable. With the i-bound ``auto``, matching is
+            dropped if its records do not fit.
+        seconds: Limit of the estimated time for the i-bound ``auto``, in addition to the device's start.
         side: Side of the bound on a sum; None for the task ``mpe``.
-        divide: Function that returns the partition into mini-buckets for an i-bound; if it returns None, or is None,
-            buckets are partitioned by scopes.
+        divide: Function that returns the partition into mini-buckets for an i-bound; None, or a result of None: buckets
+            are partitioned by scopes.
 
     Returns:
-        The plan, without a partition if whole buckets are small enough. It may not fit if the factors alone do not, or
-        if the i-bound is given.
+        The plan, without a partition if whole buckets are small enough. It may not fit if the factors alone exceed the
+        memory, or if the i-bound is given.
     """
     problem, order, machine, memory = elimination[:4]
 
@@ -69,13 +69,14 @@ def make_bounded_plan(
     if seconds < math.inf:
         partition_of_bound = by_content(low)
         if partition_of_bound is None and low > 1 and rough(matched, low).is_divided:
-            # A partition by content helps more than a larger i-bound: 1,756 nodes instead of 34,494 on a 16 x 16 grid.
+            # A partition by content improves bounds more than a larger i-bound (16 x 16 grid: 1,756 nodes instead of
+            # 34,494).
             partition_of_bound = by_content(low - 1)
             low -= partition_of_bound is not None
         bounded = plan(low, partition_of_bound)
     else:
         bounded = plan(low)
-    # The estimate of the memory is rough, so smaller i-bounds are planned until one fits.
+    # The memory is estimated roughly, so smaller i-bounds are planned until a plan fits.
     while low > 1 and not bounded.fits:
         low -= 1
         bounded = plan(low)
@@ -92,7 +93,7 @@ def make_bounded_plan(
 
 
 class _Rough(NamedTuple):
-    """Rough figures of mini-buckets: bytes of messages and of records, seconds, width, and whether there are any."""
+    """Rough figures of mini-buckets: bytes of messages and records, seconds, width, and whether one is partitioned."""
 
     bytes: float
     records: int
@@ -108,7 +109,7 @@ class _Rough(NamedTuple):
 def _largest_within(rough: Callable[[int], _Rough], memory: int, seconds: float) -> int:
     """Return the largest i-bound within the memory and the time, or the width if no bucket is partitioned.
 
-    Large i-bounds are considered last: building their trees takes longer than running small ones.
+    Large i-bounds come last, because building their trees takes longer than running small ones.
     """
     low, high = 1, 2
     while (needed := rough(high)).fits(memory, seconds):

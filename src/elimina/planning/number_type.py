@@ -1,4 +1,4 @@
-"""Number type of a plan: the narrowest one that provably holds all sums of its costs."""
+"""Number type of a plan: the narrowest one that provably represents all sums of its costs."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from elimina.problem.preparation import Problem
 from elimina.problem.semirings import FLOATS, INTEGERS, LARGEST, SEMIRINGS, Contents, Dtype
 
 _MAX_VISITS = 100_000_000
-"""Largest number of cells to visit in the search: about 0.2 s."""
+"""Largest number of cells that the search visits: about 0.2 s."""
 
 _MAX_TABLE_CELLS = 1 << 22
-"""Largest table, in cells, with which the search is run, to limit its memory."""
+"""Largest number of cells of a table in the search, which limits its memory."""
 
 
 def incumbent_cost(problem: Problem) -> int | None:
-    """Return the cost of an allowed assignment above the sum of the tables' least costs.
+    """Search for an assignment; return its cost relative to the sum of the tables' least costs.
 
-    None if no assignment was found, the task does not add costs, or a table is too large for the search.
+    Return None if no assignment is found, the task does not add costs, or a table is too large for the search.
 
     The search is deterministic.
     """
@@ -43,7 +43,7 @@ class Encoding(NamedTuple):
     Attributes:
         semiring: Name of one of ``SEMIRINGS``.
         dtype: Number type of the arena.
-        forbidden: The smallest forbidden integer; among floats the semiring's zero: infinity, minus infinity or 0.
+        forbidden: The smallest forbidden integer; for floats, the semiring's zero: infinity, minus infinity or 0.
     """
 
     semiring: str
@@ -54,11 +54,11 @@ class Encoding(NamedTuple):
 _COSTS = "costs that are not integers"
 
 _MIN_OPERANDS = 3
-"""Least number of tables of a step with which a narrower dtype is faster."""
+"""Least number of tables in a step for which a narrower dtype is faster."""
 
 
 def operand_limits(bound: int, dtype: Dtype) -> list[int]:
-    """Return how many tables a step may add in each narrower integer type; types that allow too few are left out."""
+    """Return how many tables a step may add in each narrower integer type; types with too small limits are left out."""
     limits = [LARGEST[name] // bound for name in INTEGERS[: INTEGERS.index(dtype)]]
     return [min(limit, MAX_OPERANDS) for limit in limits if limit >= _MIN_OPERANDS]
 
@@ -66,9 +66,9 @@ def operand_limits(bound: int, dtype: Dtype) -> list[int]:
 def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | None, weighted: bool = False) -> Encoding:
     """Choose the semiring and the narrowest dtype in which all results are exact.
 
-    All costs are shifted to be non-negative, so a partial sum that reaches a bound on the optimum stays above it. One
-    number above the bound therefore stands for 'forbidden'. A dtype is wide enough if it can store that number times
-    the number of tables that a step adds.
+    All costs are shifted to be non-negative, so a partial sum that reaches a bound on the optimum stays above it. A
+    single number above the bound can therefore stand for 'forbidden'. A dtype is wide enough if it can represent that
+    number times the number of tables that a step adds.
 
     Raises:
         InputError: The dtype does not fit the task, or cannot hold the costs exactly.
@@ -82,7 +82,7 @@ def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | No
         return Encoding(ring.name, _asked(dtype, allowed, _COSTS if are_costs else ring.numbers), ring.zero)
     if dtype is not None and dtype not in INTEGERS:
         raise InputError(f"dtype {dtype} does not fit integer costs; use one of {', '.join(INTEGERS + FLOATS)}")
-    # Other semirings only compare costs, so a single cost has to fit.
+    # Other semirings only compare costs, so single costs have to fit.
     return Encoding(ring.name, exact_integer(operands if ring.is_additive else 1, bound, dtype), bound)
 
 
@@ -91,8 +91,8 @@ def exact_integer(operands: int, bound: int, dtype: str | None = None) -> Dtype:
 
     Args:
         operands: Largest number of tables in a step.
-        bound: Number for 'forbidden', above any sum of allowed costs; these are not negative.
-        dtype: Integer type; None for the narrowest.
+        bound: Number for 'forbidden', above any sum of allowed costs, which are not negative.
+        dtype: Integer type; None: the narrowest one.
 
     Raises:
         InputError: The type is not wide enough.
@@ -125,12 +125,12 @@ def cost_bound(problem: Problem) -> int:
 
 
 def contents_of(problem: Problem, is_integer: bool, ends: Ends | None = None) -> Contents:
-    """Return the properties of a problem that semirings' records depend on.
+    """Return the properties of a problem that determine its record of a semiring.
 
     Args:
-        problem: Problem to be encoded.
-        is_integer: True if costs stay integers.
-        ends: Ends of its tables; None: those of all their cells.
+        problem: Problem to encode.
+        is_integer: True if costs remain integers.
+        ends: Least and largest values of its tables; None: they are computed.
     """
     model = problem.model
     ends = Ends.of(problem.tables.listed, model.sense) if ends is None else ends

@@ -1,4 +1,4 @@
-"""Checks of a call's options: their values, and whether they go with each other, the task and the algorithm."""
+"""Checks of a call's options: their values, and their compatibility with each other, the task and the algorithm."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from elimina.planning.options import AnyOptions, Options, replace
 from elimina.problem.tasks import Task, described
 
 _PLAIN = frozenset((str, int, float, bool, type(None)))
-"""Types of the values of checked options that may be cached."""
+"""Types of option values whose checks may be cached."""
 
 _values_of = operator.attrgetter(*(field.name for field in fields(Options)))
 """Function that returns the values of options in the order of the fields."""
@@ -29,10 +29,10 @@ def options_of(
     memory: int | str | None = None,
     k: int | None = None,
 ) -> Options:
-    """Return a call's options, with its arguments where these are given.
+    """Return a call's options, with those given as arguments replaced.
 
     Raises:
-        TypeError: The options are something else.
+        TypeError: ``options`` has the wrong type.
     """
     if not isinstance(options, Options):
         raise arguments.wrong_type("options", options, "elimina.Options")
@@ -42,26 +42,26 @@ def options_of(
 
 
 def plan_options(options: AnyOptions) -> AnyOptions:
-    """Return a copy of options in which those that matter only to runs have their defaults."""
+    """Return a copy of options in which those that only matter to runs have their defaults."""
     return replace(options, **{record.name: record.default for record in OPTIONS if record.scope == "run"})
 
 
 def check_options(
     options: Options, task: Task | None = None, is_run: bool = False, engine: Engine | None = None
 ) -> CheckedOptions:
-    """Return the options with plain values, checked as far as no model is needed.
+    """Check options as far as possible without a model, and return them with plain values.
 
     Args:
         options: Options of a call.
         task: Task to check the options against; None: check only the values of the options.
-        is_run: True if the plan is run, too.
-        engine: Algorithm with some of the options; None: all options are allowed.
+        is_run: True if the plan will also run.
+        engine: Algorithm that accepts some of the options; None: all options are allowed.
 
     Raises:
         TypeError: An option has the wrong type.
-        InputError: An option makes no sense, or does not go with the others, the task or the algorithm.
+        InputError: An option is invalid, or incompatible with the other options, the task or the algorithm.
     """
-    # Only plain values are cached: other objects may change or hold much memory, and a directory may be deleted.
+    # Only plain values are cached: other objects may change or use much memory, and a directory may be deleted.
     values: tuple[Hashable, ...] = _values_of(options)
     if options.scratch is None and _PLAIN.issuperset(map(type, values)):
         return _checked_before(task, is_run, engine, *values)
@@ -70,14 +70,14 @@ def check_options(
 
 @functools.lru_cache(64, typed=True)
 def _checked_before(task: Task | None, is_run: bool, engine: Engine | None, *values: Any) -> CheckedOptions:
-    """Return checked options from a cache: a check takes a third of a small model's time."""
+    """Return checked options from a cache, because a check takes a third of a small model's time."""
     return _checked(Options(*values), task, is_run, engine)
 
 
 def _checked(options: Options, task: Task | None, is_run: bool, engine: Engine | None) -> CheckedOptions:
     if engine is not None:
         _check_engine(options, engine)
-    # Defaults are left out, because they have their plain form already.
+    # Defaults already have their plain form.
     changed_values = {
         record.name: record.values.check(record.name, value)
         for record in OPTIONS
@@ -97,7 +97,7 @@ def _checked(options: Options, task: Task | None, is_run: bool, engine: Engine |
 
 
 def _changed_records(options: Options) -> list[OptionRecord]:
-    """Return the records of the options with another value than their default."""
+    """Return the records of options whose values differ from the default."""
     return [
         record
         for record in OPTIONS
@@ -107,7 +107,7 @@ def _changed_records(options: Options) -> list[OptionRecord]:
 
 
 def _check_engine(options: Options, engine: Engine) -> None:
-    """Reject options that an algorithm does not take."""
+    """Reject options that an algorithm does not support."""
     for record in _changed_records(options):
         if engine not in record.engines:
             names = ", ".join(record.name for record in OPTIONS if engine in record.engines)

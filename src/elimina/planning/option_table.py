@@ -1,4 +1,4 @@
-"""The table of options: values, defaults, places on the command line, and conditions of each."""
+"""The table of options: their values and defaults, their flags on the command line, and their conditions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_ASSIGNMENTS = 10**9
 """Largest number of assignments of a call."""
 
 MAX_THREADS = 1024
-"""Largest number of threads and of workers of a call, more than any machine has, but few enough to start."""
+"""Largest number of threads or workers of a call: more than any machine has, but few enough to start."""
 
 Engine = Literal[
     "elimina.sample",
@@ -29,7 +29,7 @@ Engine = Literal[
     "elimination on a cluster",
     "search on a cluster",
 ]
-"""Algorithms with some of the options; ``plan`` and ``solve`` have all."""
+"""Algorithms that accept only some of the options; ``plan`` and ``solve`` accept all."""
 
 _SAMPLES: tuple[Engine, ...] = get_args(Engine)
 _TREE: tuple[Engine, ...] = _SAMPLES[1:]
@@ -41,12 +41,12 @@ Group = Literal["common", "limits", "output", "expert"]
 
 
 class Clash(NamedTuple):
-    """Condition in which an option is incompatible with the task or with other options.
+    """A conflict of an option with the task or with other options.
 
     Attributes:
-        is_broken: Function of the options and the task that returns True if they are incompatible.
-        reason: Error; options in braces stand for their values.
-        needs_task: True to check it only if the task is known.
+        is_broken: Function of the options and the task that returns True if they conflict.
+        reason: Text of the error; option names in braces stand for their values.
+        needs_task: True if the check requires a task.
     """
 
     is_broken: Callable[[CheckedOptions, str], object]
@@ -55,25 +55,25 @@ class Clash(NamedTuple):
 
 
 class OptionRecord(NamedTuple):
-    """An option: the source of its checks, its place on the command line and its row of the reference.
+    """An option: the source of its checks, of its flags on the command line, and of its row in the reference.
 
     Attributes:
         name: Name of the field of ``Options``.
-        values: Values that the option takes.
-        default: Value unless another one is given.
-        scope: ``plan``: planning asks for it; ``run``: only a run does.
-        help: Description, as short as a help page needs.
-        default_text: Description of a default that is None.
+        values: Values that the option accepts.
+        default: Default value.
+        scope: ``plan``: used by planning; ``run``: used by runs only.
+        help: Description, short enough for a help page.
+        default_text: Description of the default if it is None.
         group: Group in the help.
-        flags: Names on the command line; None: the name with dashes; empty: only programs set it.
-        metavar: Placeholder of the value in the help; None: the words that the option takes.
-        noun: The option in an error, with its article.
-        tasks: Function of a task's description that returns true if the option goes with the task; None: with all.
-        tasks_note: Reason why it goes with these tasks only, after a comma.
-        methods: Methods that it goes with; empty: all.
-        engines: Other algorithms that take it.
-        is_of_checkpoint: True if a checkpoint continues with the same value only.
-        clashes: Conditions in which it does not go with other options, or a value of it with the task.
+        flags: Flags on the command line; None: the name with dashes; empty: no flag.
+        metavar: Placeholder of the value in the help; None: the words that the option accepts.
+        noun: Noun for the option in an error, with its article.
+        tasks: Function of a task's description that returns True if the option applies to the task; None: to all tasks.
+        tasks_note: Reason why it applies to these tasks only, after a comma.
+        methods: Methods to which it applies; empty: all.
+        engines: Other algorithms that accept it.
+        is_of_checkpoint: True if a run resumes from a checkpoint only with the same value.
+        clashes: Conflicts with other options, or of a value with the task.
     """
 
     name: str
@@ -95,12 +95,12 @@ class OptionRecord(NamedTuple):
 
     @property
     def command_line(self) -> tuple[str, ...]:
-        """Names on the command line."""
+        """Flags on the command line."""
         return ("--" + self.name.replace("_", "-"),) if self.flags is None else self.flags
 
     @property
     def tasks_text(self) -> str:
-        """The tasks that the option goes with, in a sentence."""
+        """The tasks to which the option applies, in a sentence."""
         names = tasks_that(self.tasks or bool)
         return f"the task{'s' if names[1:] else ''} {joined(names)}{self.tasks_note}"
 

@@ -1,4 +1,4 @@
-"""Values of options: checks of values from programs, and readers of values from command lines."""
+"""Values of options: checks of values in Python, and parsers of texts on command lines."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ DTYPES = ("int16", "int32", "int64", "float32", "float64", "uint64")
 """Number types of tables."""
 
 IBound = int | Literal["auto"]
-"""Largest number of variables of a message; ``auto``: as many as memory (and time) allow."""
+"""Largest number of variables of a message; ``auto``: as many as memory and time allow."""
 
 MAX_IBOUND = 2**31 - 1
-"""Largest i-bound of the core, above any number of variables."""
+"""Largest i-bound that the core supports, above any number of variables."""
 
 MAX_ORDER_SECONDS = 1e9
-"""Limit of the search for an order: about 30 years, within the range of the core's clock."""
+"""Largest time limit of the order search: about 30 years, within the range of the core's clock."""
 
 
 class Values(NamedTuple):
     """Values of an option.
 
     Attributes:
-        check: Function of the option's name and a value that returns the value in its plain form, and raises TypeError
+        check: Function of the option's name and a value that returns the value in its plain form, or raises TypeError
             or InputError.
-        read: Function that returns the value of a text, and raises InputError; None: ``words`` or ``limits`` say how
-            texts are read, or a text is its own value.
+        read: Function that parses a text, or raises InputError; None: texts are parsed by ``words`` or ``limits``, or
+            are used as they are.
         words: All values, if they are words.
         limits: Least and largest value, if all values are whole numbers.
         is_path: True for paths of files and directories.
-        is_repeatable: True if a command line may give several, which are merged.
-        is_flag: True if the option is a word alone on a command line.
+        is_repeatable: True if a command line may contain several values, which are merged.
+        is_flag: True if the option takes no value on a command line.
     """
 
     check: Callable[[str, Any], Any]
@@ -69,13 +69,13 @@ def integer_in(smallest: int, largest: int, is_optional: bool = False) -> Values
 def word_or_number(
     words: tuple[str, ...], unit: str, expected: str, largest: int = sys.maxsize, is_optional: bool = False
 ) -> Values:
-    """Describe values that are words or numbers from 1 on.
+    """Describe values that are words or numbers of at least 1.
 
     Args:
         words: The words.
-        unit: Unit of the number, in errors of the command line.
-        expected: Description of the values in errors of a program.
-        largest: Number that stands for larger ones.
+        unit: Unit of the number, for errors of the command line.
+        expected: Description of the values, for errors in Python.
+        largest: Value by which larger numbers are replaced.
         is_optional: True if None is allowed.
     """
 
@@ -99,20 +99,20 @@ def word_or_number(
 
 
 def check_device(name: str, device: Any) -> str:
-    """Return a device's name, or those of several GPUs in one text."""
+    """Return a device's name, or the names of several GPUs in one text."""
     if not isinstance(device, str | list | tuple):
         raise arguments.wrong_type(name, device, "a name such as 'cuda', or a list of GPUs such as ['cuda:0']")
     return device_name(device)
 
 
 def read_device(text: str) -> str:
-    """Read a device, or several GPUs: ``cuda``, ``cuda:0,cuda:1``, ``0,1``."""
+    """Parse a device, or several GPUs: ``cuda``, ``cuda:0,cuda:1``, ``0,1``."""
     names = [name.strip() for name in text.split(",")]
     return device_name(f"cuda:{name}" if name.isdecimal() else name for name in names)
 
 
 def check_seconds(name: str, seconds: Any) -> float:
-    """Return a limit of the search for an order, capped at the range of the core's clock."""
+    """Return a time limit of the order search, capped at the range of the core's clock."""
     checked = arguments.number(name, seconds, "a number of seconds")
     if checked < 0:
         raise InputError(f"{name} is {arguments.shown(checked)}; it cannot be negative")
@@ -120,7 +120,7 @@ def check_seconds(name: str, seconds: Any) -> float:
 
 
 def read_seconds(text: str | float) -> float:
-    """Read a positive time in seconds."""
+    """Parse a positive time in seconds."""
     try:
         number = float(text)
     except ValueError:
@@ -131,7 +131,7 @@ def read_seconds(text: str | float) -> float:
 
 
 def check_cost(name: str, cost: Any) -> int | float | None:
-    """Check that an option is a cost within the range of a float, or None, and return it."""
+    """Check that an option is None or a cost within the range of floats, and return it."""
     if cost is None:
         return None
     checked = arguments.number(name, cost, "the cost of a known solution, or None")
@@ -141,7 +141,7 @@ def check_cost(name: str, cost: Any) -> int | float | None:
 
 
 def read_cost(text: str) -> int | float:
-    """Read a cost: ``1400``, ``12.5``."""
+    """Parse a cost: ``1400``, ``12.5``."""
     for kind in (int, float):
         try:
             cost = kind(text)
@@ -153,12 +153,12 @@ def read_cost(text: str) -> int | float:
 
 
 def read_gap(text: str | float) -> float:
-    """Read a relative gap: ``0.01`` or ``1%``."""
+    """Parse a relative gap: ``0.01`` or ``1%``."""
     return arguments.share("gap", text)
 
 
 def check_order(name: str, order: Any) -> str | tuple[Any, ...]:
-    """Return a method's name, which the search for an order checks, or a tuple of names and indices."""
+    """Return the name of an order search's method, which is checked later, or a tuple of names and indices."""
     if isinstance(order, str):
         return order
     if not isinstance(order, bytes | Mapping | Set):

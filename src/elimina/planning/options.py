@@ -1,4 +1,4 @@
-"""Options of plans and runs, as users write them."""
+"""Options of plans and runs, in the form that users write."""
 
 from __future__ import annotations
 
@@ -15,84 +15,85 @@ from elimina.planning.solve_methods import OptimumMethod
 from elimina.result import Bounds
 
 Slices = int | Literal["auto", "never"]
-"""Conditioning on variables if a plan does not fit, and the largest number of slices."""
+"""Conditioning on variables if a plan does not fit: the largest number of slices, or a choice."""
 
 Tables = Literal["auto", "dense", "sparse"]
 """Table layout: sparse tables hold only allowed tuples; ``auto``: sparse if that is expected to be faster."""
 TABLES: tuple[Tables, ...] = get_args(Tables)
 
 Shift = Literal["none", "tables", "clusters", "buckets", "all"]
-"""Cost shifting for tighter bounds: none; between tables; also between clusters of these; between mini-buckets; all."""
+"""Cost shifting for tighter bounds: none; between tables; also between joined tables; between mini-buckets; all."""
 SHIFTS: tuple[Shift, ...] = get_args(Shift)
 
 Division = Literal["auto", "scope", "content"]
-"""Partition of buckets by the scopes of tables, or by their contents; ``auto``: by content if that is fast."""
+"""Partition of buckets by the scopes or by the contents of tables; ``auto``: by content if this is fast."""
 DIVISIONS: tuple[Division, ...] = get_args(Division)
 
 ORDER_SECONDS = 2.0
-"""Default time limit of the order search in seconds; it ends earlier if more search would not pay."""
+"""Default time limit of the order search in seconds; it ends earlier if further search is not worth its time."""
 
 
 @dataclass(frozen=True, repr=False)
 class Options:
-    """Settings for experts: options of ``elimina.plan`` and ``elimina.solve`` besides their arguments.
+    """Settings for experts: options of ``elimina.plan`` and ``elimina.solve`` in addition to their arguments.
 
     Attributes:
-        device: Device, unless the call's argument names one; several GPUs as in ``cuda:0,cuda:1``.
-        memory: Memory limit on each device, unless the call's argument gives one.
-        order: A method of ``elimina.planning.order.find_order``, or the variables (names or indices) in their order.
-        order_seconds: Time limit of the search for an order, counted by its work, so that runs are reproducible.
+        device: Device, unless the call has an argument ``device``; several GPUs as in ``cuda:0,cuda:1``.
+        memory: Memory limit on each device, unless the call has an argument ``memory``.
+        order: A method of ``elimina.planning.order.find_order``, or the variables (names or indices) in elimination
+            order.
+        order_seconds: Time limit of the order search, measured by the amount of work so that runs are reproducible.
         seed: Random seed of the order search.
-        threads: Number of CPU threads; None for all that the process may use.
-        dtype: Number type of the tables; None for the narrowest one that is exact.
+        threads: Number of CPU threads; None: all that the process may use.
+        dtype: Number type of the tables; None: the narrowest exact one.
         slices: Conditioning if the plan does not fit (``mpe``, ``pr``, ``count``): the problem is solved for each
             combination of values of some variables. ``auto``: at most 65,536 slices, and only if they take an estimated
-            hour or less; a number: at most this many slices, however long they take; ``never``: no slices.
-        scratch: A directory for tables that memory cannot hold; they are deleted at the end. None: all tables stay in
+            hour or less; a number: at most this many slices, regardless of the time; ``never``: no slices.
+        scratch: A directory for tables that exceed the memory; they are deleted at the end. None: all tables stay in
             memory.
         tables: Layout of the tables. ``dense``: all cells; ``sparse``: only the allowed tuples; ``auto``: sparse if
             this is likely to be faster, or if nothing else fits.
         ibound: Largest number of variables in a message between mini-buckets (``mpe``, ``pr``). The plan then bounds
-            the optimum or, with weights, bounds the sum from above. ``auto``: as many variables as memory holds. The
-            method ``mbe`` takes ``auto`` by default; ``search`` starts with a small i-bound and raises it.
-        shift: Cost shifting for tighter bounds. ``tables``: between tables, before the plan is made (``mpe``);
-            ``clusters``: also between joined tables, if time and memory suffice for the i-bound (``mpe``); ``buckets``:
-            between the mini-buckets of a variable; ``all``: everywhere; ``none``: nowhere. The method ``mbe`` also runs
+            the optimum or, with weights, bounds the sum from above. ``auto``: as many variables as memory allows. The
+            method ``mbe`` uses ``auto`` by default; ``search`` starts with a small i-bound and raises it.
+        shift: Cost shifting for tighter bounds. ``tables``: between tables, before planning (``mpe``); ``clusters``:
+            also between joined tables, if time and memory suffice for the i-bound (``mpe``); ``buckets``: between the
+            mini-buckets of a variable; ``all``: all of these; ``none``: no shifting. The method ``mbe`` also runs
             without shifting, and keeps the better bounds.
-        partition: Partition of buckets into mini-buckets. ``scope``: tables that share most variables go together;
-            ``content`` (``mpe``): tables go together if their joint message exceeds the sum of their own messages by
-            the most, provided that the host's memory holds all messages; ``auto``: by content if this is quick.
+        partition: Partition of buckets into mini-buckets. ``scope``: tables that share most variables are joined;
+            ``content`` (``mpe``): those tables are joined whose joint message exceeds the sum of their own messages
+            most, if the host's memory suffices for all messages; ``auto``: by content if this is quick.
         method: Method of solving.
 
             - ``eliminate``: run the plan.
-            - ``mbe``: mini-bucket elimination. For ``mpe`` it bounds the optimum from one side, and an assignment that
-              follows from the messages bounds it from the other. The answer is ``optimal`` if both bounds are equal,
-              otherwise ``bounded``. For ``pr``, weighted mini-buckets (Liu and Ihler 2011) bound log10 Z from both
-              sides. For ``mmap``, if the sum does not fit, they give the upper bound; the assignment that they lead to
-              gives the lower bound, and its sum is ``value`` if it is known exactly.
+            - ``mbe``: mini-bucket elimination. For ``mpe``, it bounds the optimum from one side, and an assignment
+            decoded from the messages bounds it from the other. The answer is ``optimal`` if both bounds are equal,
+            otherwise ``bounded``. For ``pr``, weighted mini-buckets (Liu and Ihler 2011) bound log10 Z from both sides.
+            For ``mmap``, if the sum does not fit, they give the upper bound; an assignment decoded from them gives the
+            lower bound, and its sum is ``value`` if it can be computed exactly.
             - ``filter``: filtered elimination of integer costs (``mpe``). With ``cuda`` or ``sparse`` tables, the
               sparse steps of the plan do the filtering.
             - ``search``: branch and bound (``mpe``, and the maximisation of ``mmap``). It alternates between
-              mini-buckets and soft local consistency as its guide, and knows both bounds at any time.
-            - ``auto``: for ``mpe``, filtered elimination and search come first if a plan takes long, and alternate if
-              no plan fits; with a checkpoint, neither is used. For ``pr`` and ``mmap``, elimination, or bounds (for
-              ``pr``, also an estimate) if no plan fits.
-        exact: True: raise an error instead of returning an estimate or bounds, if the exact answer does not fit the
-            memory or the time.
-        upper_bound: Cost of a known solution (``mpe``), with decimals if the costs have some; assignments that cost
-            more are ignored. If all do, the answer is ``infeasible``, and its lower bound is the next higher cost (of
-            costs with decimals: this cost).
+            mini-buckets and soft local consistency as its guide, and has both bounds at any time. - ``auto``: for
+            ``mpe``, filtered elimination and search come first if a plan takes long, and alternate if no plan fits;
+            neither is used with a checkpoint. For ``pr`` and ``mmap``, elimination, or bounds (for ``pr``, also an
+            estimate) if no plan fits.
+        exact: True: raise an error instead of returning an estimate or bounds if the exact answer exceeds the memory or
+            the time.
+        upper_bound: Cost of a known solution (``mpe``), with decimals if the costs have decimals; assignments with
+            higher costs are ignored. If all are ignored, the answer is ``infeasible``, and its lower bound is the next
+            higher cost (for costs with decimals, this cost).
         hint: An assignment to start from (``mpe``): variable (name or index) -> its state. If it leaves variables out,
             local search completes it. Evidence overrides it. The answer is never worse than the hint.
-        k: Number of assignments (``kbest``), unless the call's argument gives one; None for 10.
-        gap: Relative distance of the bounds (to the one closer to 0) at which filtering and search end (``bounded``); a
+        k: Number of assignments (``kbest``), unless the call has an argument ``k``; None: 10.
+        gap: Gap of the bounds, relative to the one closer to 0, at which filtering and search end (``bounded``); a
             number, or text such as ``1%``.
-        checkpoint: A directory that keeps the progress of a long run (``mpe``, ``pr``, ``count``). However the process
-            ended, the same call continues the run. The directory is emptied when the answer is known.
+        checkpoint: A directory for the progress of a long run (``mpe``, ``pr``, ``count``). After any end of the
+            process, the same call resumes the run. The directory is emptied when the answer is known.
         on_plan: Function to call with the plan before it runs.
-        on_bounds: Function to call now and then with the bounds, if they or the nodes of a search have changed.
-        progress: Function to call with the share of the work that is done, from 0 to 1. True: shows the phase, the
-            bounds and the time of the call, on a terminal or in a notebook.
+        on_bounds: Function to call repeatedly with the bounds, whenever they or the nodes of a search have changed.
+        progress: Function to call with the finished share of the work, from 0 to 1. True: show the phase, the bounds
+            and the time of the call on a terminal or in a notebook.
 
     Examples:
         >>> import elimina
@@ -139,7 +140,7 @@ AnyOptions = TypeVar("AnyOptions", bound=Options)
 if TYPE_CHECKING:
     from dataclasses import replace as replace
 else:
-    # The function of the standard library takes eight times as long: several percent of the time of a small model.
+    # dataclasses.replace would take eight times as long, several percent of the time of a small model.
     def replace(options: AnyOptions, **values: Any) -> AnyOptions:
         """Return a copy of options with other values."""
         copy = object.__new__(type(options))

@@ -1,4 +1,4 @@
-"""Elimination orders: their cost, and the search for one of little work.
+"""Elimination orders: their cost, and the search for orders with little work.
 
 The work of an order is the number of table cells that bucket elimination visits: over all variables, the sum of the
 product of the domain sizes of the variable and of its separator (its neighbours when it is eliminated).
@@ -30,29 +30,30 @@ CELLS_PER_SECOND = 1e9
 """Cells per second of a CPU, for comparing the time of a run with that of the order search."""
 _DEFAULT_SECONDS = 2.0
 _UNLIMITED_SECONDS = 1e9
-# The core stores sizes as doubles, which represent all integers up to this one exactly.
+# The core stores sizes as doubles, which represent all integers up to this limit exactly.
 _MAX_DOMAIN = 2**53
 _MAX_COUNTED = 2**63
 """Largest sum in 64 bits."""
 _MAX_INDEX_LENGTH = 400
 _MAX_ITERATIONS = 2**62 - 1
 MAX_CELLS = 10**18
-"""Number of cells from which on an elimination takes decades."""
+"""Number of cells above which an elimination takes decades."""
 MAX_SEED = 2**64 - 1
 
 
 class Order(NamedTuple):
-    """An elimination order and its figures, all exact.
+    """An elimination order and its exact figures.
 
     Attributes:
-        order: The variables, the one that is eliminated first in front.
-        width: Variables in the largest separator (the induced width). Variables of one value are not counted.
-        total_cells: The work: cells of all buckets, each the product of its variable's and its separator's sizes.
-        largest_table: Cells of the largest message (a separator's product).
+        order: The variables, the first eliminated one first.
+        width: Number of variables in the largest separator (the induced width), without variables of one value.
+        total_cells: The work: the number of cells of all buckets. A bucket's cells are the product of the domain sizes
+            of its variable and its separator.
+        largest_table: Number of cells of the largest message.
         method: Heuristic that found the order.
-        seconds: Time of the search in seconds, counted by its work as its time limit is.
+        seconds: Time of the search in seconds, measured by the amount of work like its time limit.
         is_complete: False if the search ended at a variable whose elimination takes too many cells. The remaining
-            variables then follow in no particular order, and the figures are those of that elimination.
+            variables then follow in arbitrary order, and the figures are those of that elimination.
     """
 
     order: tuple[int, ...]
@@ -65,11 +66,11 @@ class Order(NamedTuple):
 
     @property
     def log10_cells(self) -> float:
-        """Decimal logarithm of the work; minus infinity where there are no variables."""
+        """Base-10 logarithm of the work; minus infinity if there are no variables."""
         return math.log10(self.total_cells) if self.total_cells else -math.inf
 
     def seconds_at(self, cells_per_second: float) -> float:
-        """Estimate an elimination's time: a finite float, even if the number of cells is beyond all floats."""
+        """Estimate an elimination's time; the result is finite even if the number of cells exceeds all floats."""
         return min(self.total_cells, MAX_CELLS) / cells_per_second
 
 
@@ -85,34 +86,33 @@ def find_order(
     threads: int = 1,
     cells_per_second: float | None = CELLS_PER_SECOND,
 ) -> Order:
-    """Find an elimination order of little work.
+    """Find an elimination order with little work.
 
     Reductions come first, then greedy runs with random ties, then simulated annealing of the elimination tree. The
-    search also ends once it has taken a seventh of the time that running the plan would, or if the reductions leave so
-    few variables that their best order is found exactly.
+    search ends early once it has taken a seventh of the time that running the plan would take, or if the reductions
+    leave so few variables that their best order can be found exactly.
 
     Args:
         sizes: Domain size of each variable.
-        scopes: The factors' scopes, as lists or as ``Scopes``; repeated, empty and nested ones are fine.
-        method: ``auto`` uses everything; a greedy rule's name uses that rule alone, run again and again within the
-            budget (once if there is none); ``pseudo-tree`` is :func:`pseudo_tree_order`. The rules take next the
-            variable that adds the fewest edges (``min-fill``; ``weighted-min-fill``: the weight of an edge is the
-            product of its ends' sizes), that has the fewest neighbours (``min-degree``) or the smallest bucket
-            (``min-weight``; ``sweep``: among the neighbours of eliminated variables, so that a front moves through the
-            graph).
-        seconds: Time limit; by default 2 s for ``auto`` where `iterations` is not given either. It is counted by the
-            work, so that the result is the same on every run. The clock ends the search after ten times as long.
-        iterations: Rounds of the search (each a greedy run or an annealing). The result is then the same for a seed on
-            every run, unless the clock ends the search.
+        scopes: The factors' scopes, as lists or as ``Scopes``; repeated, empty and nested ones are allowed.
+        method: ``auto`` uses all methods; the name of a greedy rule uses only that rule, repeatedly within the budget
+            (once without a budget); ``pseudo-tree`` is :func:`pseudo_tree_order`. The next variable of each rule is the
+            one that adds the fewest edges (``min-fill``; ``weighted-min-fill``: the weight of an edge is the product of
+            its ends' sizes), has the fewest neighbours (``min-degree``), or has the smallest bucket (``min-weight``;
+            ``sweep``: among the neighbours of eliminated variables, so that a front moves through the graph).
+        seconds: Time limit; by default 2 s for ``auto`` if ``iterations`` is not given. It is measured by the amount of
+            work, so that results are reproducible. The clock ends the search after ten times as long.
+        iterations: Number of rounds of the search, each a greedy run or an annealing. For a seed, the result is then
+            the same on every run, unless the clock ends the search.
         seed: Random seed.
-        max_table_cells: Prefer orders whose messages all have at most this many cells, at any cost in work.
-        threads: Threads that share the work; the order is the same for any number.
-        cells_per_second: Speed of the backend, or None: use all of the time, however little work is left. Not used
-            where `iterations` is given.
+        max_table_cells: Prefer orders whose messages have at most this many cells, regardless of the work.
+        threads: Number of threads; the order does not depend on it.
+        cells_per_second: Speed of the backend; None: use all of the time, even if little work remains. Not used if
+            ``iterations`` is given.
 
     Raises:
         TypeError: An option has the wrong type.
-        InputError: A size is below 1 or above 2^53, a scope names no variable, or an option makes no sense.
+        InputError: A size is below 1 or above 2^53, a scope contains an unknown variable, or an option is invalid.
     """
     flat = _flat(sizes, scopes)
     _check_options(method, seconds, iterations, seed, max_table_cells, threads, cells_per_second)
@@ -141,11 +141,10 @@ def find_order(
 def find_partial_order(
     sizes: Sequence[int], scopes: Sequence[Sequence[int]] | Scopes, *, seed: int = 0, max_cells: int = MAX_CELLS
 ) -> Order:
-    """Find an elimination order by fill-in quickly, unless an elimination takes too many cells.
+    """Find an elimination order quickly by fill-in, and stop at an elimination with too many cells.
 
-    From such an elimination on, variables are only listed, because it takes much time even to count the cells of
-    further ones. Of large problems, a part is ordered first. The figures are then those of the elimination that takes
-    too many cells.
+    The variables after such an elimination are listed in arbitrary order, because even counting their cells takes much
+    time. Of large problems, a part is ordered first. The figures are those of the elimination with too many cells.
 
     Args:
         sizes: Domain size of each variable.
@@ -165,10 +164,10 @@ def find_partial_order(
 def evaluate_order(
     sizes: Sequence[int], scopes: Sequence[Sequence[int]], order: Sequence[int], *, method: str = "given"
 ) -> Order:
-    """Return the figures of an order.
+    """Return an order with its figures.
 
     Raises:
-        InputError: `order` is not a permutation of the variables, or the problem is ill-formed.
+        InputError: ``order`` is not a permutation of the variables, or the problem is invalid.
     """
     from elimina._core import messages as measure
 
@@ -179,14 +178,14 @@ def evaluate_order(
 
 
 def pseudo_tree_order(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Return the order of a pseudo-tree built by depth-first search: a variable comes after all of its descendants.
+    """Return the order of a pseudo-tree built by depth-first search: a variable follows all of its descendants.
 
     Roots are the variables with most neighbours; among a variable's unvisited neighbours, the one with most neighbours
     is visited first (Fioretto, Pontelli, Yeoh, Dechter, 2018, "Accelerating exact and approximate inference for
-    (distributed) discrete optimization with GPUs", section 6.2). Ties go to the lower index.
+    (distributed) discrete optimization with GPUs", section 6.2). Ties are broken by the lower index.
 
     Raises:
-        InputError: The problem is ill-formed.
+        InputError: The problem is invalid.
     """
     _check_problem(sizes, scopes)
     neighbours: list[set[int]] = [set() for _ in sizes]
@@ -215,16 +214,16 @@ def pseudo_tree_order(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> 
 
 
 def read_order(path: str | PathLike[str], names: Sequence[str]) -> tuple[int, ...]:
-    """Read an elimination order from a file: one variable a token, the one that is eliminated first in front.
+    """Read an elimination order from a file with one variable per token, the first eliminated one first.
 
-    A token is a variable's name or, where there is no such name, its index from 0 (toulbar2's ``.order``). Everything
-    after a ``#`` is a comment. A file named ``*.cov`` is a tree decomposition in toulbar2's format instead: each line
-    has a cluster's number, its parent's (-1: a root; parents come first) and its variables; clusters are eliminated
-    leaves first.
+    A token is a variable's name or, if no variable has this name, an index from 0 (toulbar2's ``.order``). Text after a
+    ``#`` is a comment. A file named ``*.cov`` is a tree decomposition in toulbar2's format: each line has the number of
+    a cluster, the number of its parent (-1: a root; parents come first) and its variables; clusters are eliminated
+    from the leaves on.
 
     Args:
         path: Path of the file.
-        names: The variables' names, in index order.
+        names: Names of the variables, in index order.
 
     Raises:
         FormatError: The file cannot be read, or is not a permutation of the variables.
@@ -245,8 +244,8 @@ def order_of_text(text: str, shown: str, names: Sequence[str]) -> tuple[int, ...
 
     Args:
         text: Text of the file.
-        shown: Name of the file, for errors; the suffix ``.cov`` is that of tree decompositions.
-        names: The variables' names, in index order.
+        shown: Name of the file, for errors; the suffix ``.cov`` denotes tree decompositions.
+        names: Names of the variables, in index order.
 
     Raises:
         FormatError: The text is not a permutation of the variables.
@@ -361,7 +360,7 @@ def _check_options(
 def _flat(
     sizes: Sequence[int], scopes: Sequence[Sequence[int]] | Scopes
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.uint32]]:
-    """Return checked sizes and scopes as the core takes them."""
+    """Check sizes and scopes, and return them in the core's form."""
     try:
         starts, members = scopes if isinstance(scopes, Scopes) else Scopes.of(scopes)
         doubles = np.fromiter(sizes, np.float64, len(sizes))
@@ -385,7 +384,7 @@ def _with_figures(
     method: str,
     seconds: float,
 ) -> Order:
-    """Return an order with its figures, given its messages."""
+    """Return an order with its figures, computed from its messages."""
     cells = messages.cells
     largest = int(cells.max(initial=0))
     if not messages.wide and largest * max(sizes, default=0) * len(sizes) <= _MAX_COUNTED:

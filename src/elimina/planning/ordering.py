@@ -1,4 +1,4 @@
-"""Elimination orders of a problem: searched for, found quickly, or given."""
+"""Elimination orders of a problem: from a search, from a quick heuristic, or from the user."""
 
 from __future__ import annotations
 
@@ -20,31 +20,31 @@ from elimina.problem.preparation import Problem
 from elimina.system import release_memory
 
 QUICK_SECONDS = 0.35
-"""Seconds of a quick search for an order: on 50 of 60 large files of the UAI competitions, two more seconds save less
-than half of the work."""
+"""Seconds of a quick order search: on 50 of 60 large files of the UAI competitions, two more seconds save less than
+half of the work."""
 
 _ROUGH_SECONDS = 0.5
 _ROUGH_VARIABLE_SECONDS = 2e-4
-"""Time limit of a quick order in seconds: a constant, and a term for each variable. It is 50 times the usual time,
-because an incomplete order is useless and the machine may be busy."""
+"""Time limit of a quick order, in seconds: a constant, and a term per variable. It is 50 times the usual time, because
+an incomplete order is useless and the machine may be busy."""
 
 _VARIABLE_SECONDS = 4e-5
-"""Seconds for each variable in which reductions and a greedy run end even on a loaded machine. They are granted beyond
-any limit, because an incomplete order is useless."""
+"""Seconds per variable that suffice for reductions and a greedy run even on a busy machine. They are granted beyond any
+limit, because an incomplete order is useless."""
 
 _MIN_SEARCH_PER_QUICK_ORDER = 3
-"""Least time of a search for an order, relative to that of the quick order: it begins with two orders like that."""
+"""Least time of an order search, relative to the quick order: the search begins with two runs like it."""
 
 _MIN_PARTIAL_VARIABLES = 50_000
-"""Least number of variables for which a quick order for marginals stops once elimination is hopeless: marginals are
-then estimated, and the rest of the order would take most of the time."""
+"""Least number of variables for which a quick order for marginals stops at a hopeless elimination: marginals are then
+estimated, and completing the order would take most of the time."""
 
 _MIN_RELEASED_VARIABLES = 100_000
-"""Least number of variables for which the memory of a quick order is returned to the system: 10 ms for a million."""
+"""Least number of variables for which a quick order's memory is returned to the system (10 ms for a million)."""
 
 
 def rough_order(problem: Problem, options: CheckedOptions) -> Order:
-    """Find an order of the free variables quickly, to learn how large the problem is."""
+    """Find a quick order of the free variables, which shows how large the problem is."""
     scopes = _scopes(problem, problem.free)
     sizes = [problem.model.sizes[v] for v in problem.free]
     seconds = max(_ROUGH_SECONDS, _ROUGH_VARIABLE_SECONDS * len(sizes))
@@ -53,13 +53,13 @@ def rough_order(problem: Problem, options: CheckedOptions) -> Order:
     else:
         result = find_order(sizes, scopes, method="min-fill", seconds=seconds, iterations=1, seed=options.seed)
     if len(sizes) >= _MIN_RELEASED_VARIABLES:
-        # The many small objects of the search's graph would fragment the memory of the plan.
+        # The search's many small objects would otherwise fragment the memory of the plan.
         release_memory()
     return result._replace(order=tuple([problem.free[v] for v in result.order]))
 
 
 def quick_order(problem: Problem, options: CheckedOptions, seconds: float) -> Order:
-    """Search for an order of the free variables for a short time."""
+    """Search briefly for an order of the free variables."""
     sizes = [problem.model.sizes[v] for v in problem.free]
     result = find_order(
         sizes,
@@ -73,7 +73,7 @@ def quick_order(problem: Problem, options: CheckedOptions, seconds: float) -> Or
 
 
 def is_settled(order: Order) -> bool:
-    """Return whether a search ended because the run is too short for more: a longer time limit would change nothing."""
+    """Return whether a search ended because the run is short, so that a longer time limit would change nothing."""
     return order.method == "auto" and order.seconds >= SEARCH_SHARE / 2 * order.seconds_at(CELLS_PER_SECOND)
 
 
@@ -84,24 +84,24 @@ def is_rough_enough(problem: Problem, options: CheckedOptions, rough: Order, run
 
 
 def _speed(problem: Problem, runs: int) -> float:
-    """Return how many cells of an order are processed a second, in all passes and runs together."""
+    """Return the number of cells of an order processed per second, summed over all passes and runs."""
     return CELLS_PER_SECOND / (BOTH_PASSES if problem.described.is_marginal else 1) / runs
 
 
 def elimination_order(
     problem: Problem, options: CheckedOptions, rough: Order | None = None, runs: int = 1
 ) -> tuple[int, ...]:
-    """Return an order of the free variables: searched for, or the given one without the variables that are fixed.
+    """Return an order of the free variables: from a search, or the given one without fixed variables.
 
     Args:
-        problem: Problem whose variables are ordered.
+        problem: Problem with the variables.
         options: Planning options.
-        rough: Order from ``rough_order``, if it is known. It is returned if a search could save little, or finds no
-            better one.
-        runs: Runs that are expected of the plan.
+        rough: Order from ``rough_order``; None: not computed. It is returned if a search could save little, or does not
+            improve it.
+        runs: Expected number of runs of the plan.
 
     Raises:
-        InputError: The method is unknown; or the given order lacks a free variable, or names one twice.
+        InputError: The method is unknown; or the given order lacks a free variable, or contains one twice.
     """
     if not isinstance(options.order, str):
         return _complete_order(problem, options.order)
@@ -109,10 +109,10 @@ def elimination_order(
         return _order_around(problem, options)
     if rough is not None and is_rough_enough(problem, options, rough, runs):
         return rough.order
-    # Kept variables stay neighbours of each other throughout, so their joint table is part of the work.
+    # Kept variables are always neighbours of each other, so their joint table is part of the work.
     variables = (*problem.free, *problem.kept)
     sizes = problem.model.sizes
-    method = cast(Method, options.order)  # find_order refuses other words
+    method = cast(Method, options.order)  # find_order rejects other words
     result = find_order(
         [sizes[v] for v in variables],
         _scopes(problem, variables, problem.kept),
@@ -130,13 +130,13 @@ def elimination_order(
 def consistency_order(
     problem: Problem, options: CheckedOptions, number: int, first: Sequence[int] | None = None
 ) -> tuple[int, ...]:
-    """Return the order along which soft local consistency shifts costs to later variables.
+    """Return the order in which soft local consistency shifts costs to later variables.
 
     Args:
         problem: Problem of the task ``mpe``.
         options: Planning options.
-        number: 0: the first one. 1: its reverse. 2: min-fill. From 3 on: a random one.
-        first: The first order, if it is known; None: min-fill.
+        number: 0: the first order; 1: its reverse; 2: min-fill; from 3 on: random orders.
+        first: The first order; None: min-fill.
     """
     if not isinstance(options.order, str):
         return _complete_order(problem, options.order)
@@ -150,7 +150,7 @@ def consistency_order(
 
 
 def _scopes(problem: Problem, variables: Sequence[int], more: Sequence[int] = ()) -> Scopes:
-    """Return the groups' scopes, and one more if it is given, as positions among some variables."""
+    """Return the scopes of groups, and of ``more`` if it is not empty, as positions among some variables."""
     number = np.zeros(len(problem.model.sizes), dtype=np.int64)
     number[np.array(variables, dtype=np.int64)] = np.arange(len(variables))
     starts, members = problem.groups.scopes
@@ -161,11 +161,11 @@ def _scopes(problem: Problem, variables: Sequence[int], more: Sequence[int] = ()
 
 
 _KEPT_SIZES = (2, 16, 4096)
-"""Numbers of values that the order search assumes for kept variables: larger ones keep them out of more messages."""
+"""Domain sizes that the order search assumes for kept variables: larger ones keep them out of more messages."""
 
 
 def _order_around(problem: Problem, options: CheckedOptions) -> tuple[int, ...]:
-    """Return an order of the free variables, found without links between the kept ones: the best one of a few."""
+    """Return the best of a few orders of the free variables that are found without edges between kept variables."""
     number = {v: i for i, v in enumerate((*problem.free, *problem.kept))}
     scopes = [[number[v] for v in group.scope] for group in problem.groups]
     sizes = [problem.model.sizes[v] for v in problem.free]
@@ -185,7 +185,7 @@ def _order_around(problem: Problem, options: CheckedOptions) -> tuple[int, ...]:
 
 
 def _with_auxiliary(problem: Problem, order: Sequence[int], missing: Sequence[int]) -> list[int]:
-    """Return an order with auxiliary variables, each after the last of the given ones that shares a table with it."""
+    """Insert auxiliary variables into an order, each after the last variable that shares a table with it."""
     position = {v: number for number, v in enumerate(order)}
     after = dict.fromkeys(missing, -1)
     for table in problem.tables:
@@ -199,7 +199,7 @@ def _complete_order(problem: Problem, order: Sequence[int | str]) -> tuple[int, 
     model = problem.model
     count = len(model.variables)
     variables = cast(list[int], list(order))
-    # Valid indices need no further check.
+    # An order of valid indices needs no lookup of names.
     if set(map(type, variables)) != {int} or min(variables) < 0 or max(variables) >= count:
         variables = [model.index(name) for name in order]
     seen = set(variables)

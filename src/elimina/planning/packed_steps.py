@@ -1,4 +1,4 @@
-"""The steps and factors of a compiled plan: packed arrays, unpacked on first use."""
+"""Steps and factors of a compiled plan as packed arrays, which are unpacked on first use."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ Integers = NDArray[np.int64]
 _MAX_INTEGER = int(np.iinfo(np.int64).max)
 
 _KEPT_WORDS = 1 << 18
-"""Largest total of record words for which unpacked steps are cached: these take about ten times as much memory."""
+"""Largest number of record words for which unpacked steps are cached: these take about ten times as much memory."""
 
 
 class Steps(Sequence[Step]):
-    """A sequence of steps over their packed records.
+    """A sequence of steps, stored as packed records.
 
     Args:
         words: Records (``include/elimina/program.hpp``), one after another.
         starts: Start of each record.
-        spans: Elements of each step's output, padding included.
-        factors: Factor of each table that is read, over all steps; -1 for a message.
+        spans: Number of elements of each step's output, including padding.
+        factors: Factor of each table that the steps read; -1 for a message.
     """
 
     def __init__(self, words: Integers, starts: Integers, spans: Integers, factors: NDArray[np.int32]) -> None:
@@ -62,9 +62,10 @@ class Steps(Sequence[Step]):
 
     @staticmethod
     def packed(steps: Sequence[Step]) -> Steps:
-        """Return steps over their records: the given ones, or newly packed ones.
+        """Return steps as packed records: unchanged if they are packed, otherwise packed now.
 
-        Numbers of cells beyond 64 bits become the largest integer: only sparse steps have them, and do not read them.
+        Numbers of cells above 64 bits are replaced by the largest integer: only sparse steps have them, and do not use
+        them.
         """
         if isinstance(steps, Steps):
             return steps
@@ -79,7 +80,7 @@ class Steps(Sequence[Step]):
 
     @property
     def record_words(self) -> int:
-        """Words of all records."""
+        """Number of words of all records."""
         return len(self.words)
 
     def __len__(self) -> int:
@@ -116,17 +117,17 @@ class Steps(Sequence[Step]):
 
     @cached_property
     def firsts(self) -> Integers:
-        """Index of each step's first table in the list of all steps' tables; then the length of this list."""
+        """Index of each step's first table in the list of all steps' tables, followed by the length of this list."""
         return np.concatenate([[0], np.cumsum(self.tables)])
 
     @cached_property
     def readers(self) -> Integers:
-        """Number of the step that reads each table, for the tables of all steps one after another."""
+        """Number of the step that reads each table, for the tables of all steps."""
         return np.repeat(np.arange(len(self)), self.tables)
 
     @cached_property
     def sources(self) -> Integers:
-        """Number of the step that wrote each table (-1: a factor), for the tables of all steps one after another."""
+        """Number of the step that wrote each table (-1: a factor), for the tables of all steps."""
         axes = self.words[self.starts + AXES]
         tables = self.starts + HEADER + AXIS_WORDS * axes
         operand = np.arange(self.firsts[-1]) - self.firsts[self.readers]
@@ -134,11 +135,11 @@ class Steps(Sequence[Step]):
         return np.asarray(self.words[at])
 
     def offsets_of(self, steps: Integers | int) -> Integers:
-        """Return the start of each of these steps' outputs in the arena."""
+        """Return the start in the arena of the outputs of these steps."""
         return np.asarray(self.words[self.starts[steps] + OUT])
 
     def first_sizes_of(self, steps: Integers) -> Integers:
-        """Return the number of values of the first variable of each of these steps' outputs; none may be a constant."""
+        """Return the number of values of the first variable of these steps' outputs, which must have variables."""
         return self.words[self.starts[steps] + HEADER + AXIS_SIZE]
 
     def variables_of(self, step: int) -> set[int]:
@@ -154,17 +155,17 @@ class Steps(Sequence[Step]):
         return axes[AXIS_VARIABLE::AXIS_WORDS], axes[AXIS_STRIDE::AXIS_WORDS]
 
     def reads_of(self, step: int) -> Iterator[tuple[int, int]]:
-        """Yield the factor and the source step of each table that a step reads; one of the two is -1."""
+        """Yield the factor and the source step of each table that a step reads; the one that does not apply is -1."""
         begin, end = self.firsts[step : step + 2].tolist()
         return zip(self.factors[begin:end].tolist(), self.sources[begin:end].tolist(), strict=True)
 
     @cached_property
     def variables(self) -> Integers:
-        """Variable that each step eliminates, the first one of several; negative as in ``Step.variable``."""
+        """Variable that each step eliminates, or the first one of several; negative values as in ``Step.variable``."""
         return self.words[self.starts + VARIABLE]
 
     def eliminated_from(self, first: int) -> list[int]:
-        """Return the variables that a step and all later ones eliminate."""
+        """Return the variables that a step and all later steps eliminate."""
         starts = self.starts[first:]
         axes, tables, words = (self.words[starts + field] for field in (AXES, TABLES, WORDS))
         ends = HEADER + AXIS_WORDS * axes + tables * (TABLE_STRIDES + axes)
@@ -187,7 +188,7 @@ class Steps(Sequence[Step]):
 
     @property
     def is_plain(self) -> bool:
-        """True if no step is a moment matching or has a weight."""
+        """True if all steps are without moment matching and without weights."""
         return bool((self.variables >= -1).all() and (self._weights == 1).all())
 
     @property
@@ -209,7 +210,7 @@ class Steps(Sequence[Step]):
 
     @cached_property
     def _readers(self) -> tuple[list[int], list[int]]:
-        """Readers of all steps in one list, preceded by the index at which each step's readers start in it."""
+        """Index at which each step's readers start in a list of the readers of all steps, and this list."""
         at = np.flatnonzero(self.sources >= 0)
         at = at[np.argsort(self.sources[at], kind="stable")]
         sources, readers = self.sources[at], self.readers[at]
@@ -228,7 +229,7 @@ class Steps(Sequence[Step]):
 
 
 class DeferredSteps(Steps):
-    """Steps of a layout with deferred records; they are written when they are first read."""
+    """Steps of a layout with deferred records, which are written on first use."""
 
     def __init__(self, placed: PlannedLayout) -> None:
         self.placed, self.spans, self.most_tables = placed, placed.out_spans, placed.most_tables
@@ -245,20 +246,20 @@ class DeferredSteps(Steps):
 
     @cached_property
     def factors(self) -> NDArray[np.int32]:  # type: ignore[override]
-        """Factor of each table that is read."""
+        """Factor of each table that the steps read."""
         return self.placed.factors
 
     @property
     def record_words(self) -> int:
-        """Words of all records."""
+        """Number of words of all records."""
         return self.placed.record_words
 
     def offsets_of(self, steps: Integers | int) -> Integers:
-        """Return the start of each of these steps' outputs in the arena."""
+        """Return the start in the arena of the outputs of these steps."""
         return np.asarray(self.placed.out_offsets[steps])
 
     def first_sizes_of(self, steps: Integers) -> Integers:
-        """Return the number of values of the first variable of each of these steps' outputs; none may be a constant."""
+        """Return the number of values of the first variable of these steps' outputs, which must have variables."""
         return self.placed.first_sizes(steps)
 
     def __reduce__(self) -> tuple[type[Steps], tuple[NDArray[Any], ...]]:
@@ -270,7 +271,7 @@ def _saturated(numbers: Sequence[int]) -> Integers:
 
 
 class Outputs(Unpacked[Output]):
-    """Outputs over arrays.
+    """Outputs as packed arrays.
 
     Args:
         steps: Step that writes each output.
@@ -283,7 +284,7 @@ class Outputs(Unpacked[Output]):
 
     @staticmethod
     def packed(outputs: Sequence[Output]) -> Outputs:
-        """Return outputs over arrays: the given ones, or newly packed ones."""
+        """Return outputs as packed arrays: unchanged if they are packed, otherwise packed now."""
         if isinstance(outputs, Outputs):
             return outputs
         steps = np.array([output.step for output in outputs], dtype=np.int64)
@@ -293,7 +294,7 @@ class Outputs(Unpacked[Output]):
         return len(self.steps)
 
     def locations(self, steps: Steps) -> Integers:
-        """Return step, offset and span of each output; they are kept for further runs of the plan."""
+        """Return step, offset and span of each output; the result is cached for further runs of the plan."""
         if self._locations is None or self._locations[0] is not steps:
             numbers = self.steps
             self._locations = steps, np.column_stack((numbers, steps.offsets_of(numbers), steps.spans[numbers]))
@@ -301,7 +302,7 @@ class Outputs(Unpacked[Output]):
 
     @cached_property
     def roots(self) -> Integers:
-        """Numbers of the outputs without variables, which are factors of the answer."""
+        """Numbers of the outputs without variables; these are factors of the answer."""
         return np.flatnonzero(self.scopes.starts[1:] == self.scopes.starts[:-1])
 
     @cached_property
@@ -315,21 +316,21 @@ class Outputs(Unpacked[Output]):
 
 
 class Factors(Unpacked[FactorLayout]):
-    """Factors over arrays; the data of factor f is the slice from ``starts[f]`` to the next start.
+    """Factors as packed arrays; the data of factor f begin at ``starts[f]`` and end at the next start.
 
     Attributes:
-        member_starts: Starts of the members.
-        members: Tables that are joined to each factor, int32.
-        starts: Starts of the scopes.
-        scopes: Variables of each factor, earliest eliminated first, int32.
+        member_starts: Start of each factor's members.
+        members: Tables that are joined to the factors, int32.
+        starts: Start of each factor's scope.
+        scopes: Variables of each factor, in elimination order, int32.
         sizes: Number of values of each of these variables.
-        strides: Elements between two values of each of these variables.
+        strides: Stride of each of these variables, in elements.
         offsets: Start of each factor in the arena, in elements.
-        spans: Elements of each factor, padding included.
+        spans: Number of elements of each factor, including padding.
     """
 
     def __init__(self, *arrays: NDArray[Any]) -> None:
-        """Take the arrays in the sequence of the attributes."""
+        """Store the arrays, in the sequence of the attributes."""
         self.member_starts, self.members, self.starts, self.scopes = arrays[:4]
         self.sizes, self.strides, self.offsets, self.spans = arrays[4:]
 
@@ -340,8 +341,8 @@ class Factors(Unpacked[FactorLayout]):
         """Return the factors of a tree.
 
         Args:
-            starts: Starts of the members.
-            members: Tables that are joined to each factor.
+            starts: Start of each factor's members.
+            members: Tables that are joined to the factors.
             sizes: Domain size of every variable of the model.
             tree: Tree over the factors' scopes.
             placed: Layout of steps over the tree.
@@ -353,7 +354,7 @@ class Factors(Unpacked[FactorLayout]):
 
     @staticmethod
     def packed(factors: Sequence[FactorLayout]) -> Factors:
-        """Return factors over arrays: the given ones, or newly packed ones."""
+        """Return factors as packed arrays: unchanged if they are packed, otherwise packed now."""
         if isinstance(factors, Factors):
             return factors
         sizes, strides, offsets, spans = (
@@ -370,7 +371,7 @@ class Factors(Unpacked[FactorLayout]):
 
     @staticmethod
     def side_by_side(groups: TableGroups, sizes: Sequence[int]) -> Factors:
-        """Return groups of tables as factors without padding, one after another; ``sizes``: of all variables."""
+        """Return groups of tables as consecutive factors without padding; ``sizes``: domain sizes of all variables."""
         starts, members = groups.scopes
         axis_sizes = np.array(sizes, dtype=np.int64)[members]
         strides, ends, axes = np.ones_like(axis_sizes), starts[1:], np.diff(starts)
@@ -388,7 +389,7 @@ class Factors(Unpacked[FactorLayout]):
 
     @cached_property
     def joined(self) -> int:
-        """Largest number of tables that are joined to one factor."""
+        """Largest number of tables joined to one factor."""
         return int(np.diff(self.member_starts).max(initial=0))
 
     @cached_property
@@ -400,7 +401,7 @@ class Factors(Unpacked[FactorLayout]):
 
 
 def _lists(lists: Sequence[Sequence[int]]) -> tuple[Integers, NDArray[np.int32]]:
-    """Return lists as starts and items, one after another."""
+    """Return lists as an array of starts and an array of all items."""
     starts = np.zeros(len(lists) + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, lists), np.int64, len(lists)), out=starts[1:])
     return starts, np.fromiter(itertools.chain.from_iterable(lists), np.int32, int(starts[-1]))

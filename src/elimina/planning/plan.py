@@ -1,4 +1,4 @@
-"""A plan: the steps in their order and the places of all tables; plain data, made before any memory is allocated."""
+"""A plan: steps in their order and positions of all tables, as plain data made before any allocation."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from elimina.planning.step import FactorLayout, Output, Step
 from elimina.problem.semirings import SEMIRINGS
 
 MAX_BYTES = 2**62
-"""More bytes than any machine has."""
+"""Limit that exceeds the memory of any machine."""
 
 
 class StorageForm(NamedTuple):
     """Storage of a step's output.
 
     Attributes:
-        in_rows: True if the step is sparse: it joins tuples. False if it is dense.
-        rows: Predicted number of feasible cells of the output.
+        in_rows: True if the step is sparse and joins tuples; False if it is dense.
+        rows: Predicted number of allowed tuples of the output.
     """
 
     in_rows: bool
@@ -32,16 +32,16 @@ class StorageForm(NamedTuple):
 
 
 class Sparse(NamedTuple):
-    """A plan's steps and tables for sparse sessions: only dense steps have places in an arena.
+    """Steps and tables of a plan for sparse sessions; only dense steps have positions in an arena.
 
     Attributes:
         factors: Factors of the plan, at the start of the arena.
-        steps: Steps of the plan; dense ones that depend on no sparse step come first.
+        steps: Steps of the plan; dense steps that do not depend on sparse ones come first.
         forms: Storage of each step's output.
-        memory: Bytes that all tables together may take.
-        outside: Bounds on the rest of the problem for each step: tuples that can be part of no solution are dropped.
-            None: only tuples whose own value is forbidden are dropped.
-        lasting: Steps whose outputs stay, because they are read again in other slices.
+        memory: Memory limit of all tables together, in bytes.
+        outside: Bounds on the rest of the problem for each step: tuples that cannot be part of a solution are dropped.
+            None: tuples are dropped only if their own value is forbidden.
+        lasting: Steps whose outputs stay, because other slices read them again.
     """
 
     factors: Sequence[FactorLayout]
@@ -53,17 +53,17 @@ class Sparse(NamedTuple):
 
     @property
     def predicted(self) -> tuple[int, float, float]:
-        """Number of sparse steps, the tuples of their largest output, and of all outputs."""
+        """Number of sparse steps, number of tuples of the largest output, and number of tuples of all outputs."""
         rows = [form.rows for form in self.forms if form.in_rows]
         return len(rows), max(rows, default=0.0), sum(rows)
 
 
 class MiniBuckets(NamedTuple):
-    """A partition of buckets into mini-buckets: the plan bounds the optimum.
+    """A partition of buckets into mini-buckets, with which the plan bounds the answer.
 
     Attributes:
         ibound: Largest number of variables of a message.
-        divided: Number of buckets that are partitioned.
+        divided: Number of partitioned buckets.
         nodes: Number of all buckets and mini-buckets.
         matched: True if costs are shifted between the mini-buckets of a variable.
         by_content: True if the partition depends on the contents of the tables.
@@ -77,27 +77,27 @@ class MiniBuckets(NamedTuple):
 
 
 def slice_runs(sizes: Sequence[int]) -> list[int]:
-    """Return the number of runs of a step on each level (see ``Form.levels``), from level 0 on."""
+    """Return the number of runs of a step at each level (see ``Form.levels``), from level 0 on."""
     return list(itertools.accumulate(sizes, operator.mul, initial=1))
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 class Form:
-    """Layout of a plan's tables over memory, runs and devices; adding one is described in ``running.plan_forms``.
+    """Layout of a plan's tables over memory, runs and devices; ``running.plan_forms`` describes how to add a form.
 
-    Subclasses declare their fields as dataclasses do, but are none: each would take 0.5 ms to make at start-up.
+    Subclasses declare fields like dataclasses, but are not dataclasses, because each would delay imports by 0.5 ms.
 
     Attributes:
-        variables: Variables conditioned on: there is a run for each combination of their values. The variable whose
-            value changes least often comes first.
+        variables: Conditioned variables: each combination of their values has its own run. The variable whose value
+            changes least often comes first.
         sizes: Number of values of each of these variables.
-        levels: Level of each step: the number of leading ``variables`` up to the last one that the step depends on. The
-            step runs again whenever one of these changes. Empty: each step runs once.
-        limits: Bytes that may be used of memory tiers other than the device's.
+        levels: Level of each step: the number of leading ``variables`` up to the last one on which the step depends.
+            The step runs again whenever one of these changes. Empty: each step runs once.
+        limits: Memory limits of other tiers than the device's, in bytes.
         gpus: Number of GPUs that compute each step together.
         is_resident: True if the tables lie in the memory of the device that runs the plan.
-        is_replanned: True if each run makes a separate plan; steps and tables are then those of the whole order.
-        is_allowed: True if the options allow this number of runs and this time.
+        is_replanned: True if each run makes its own plan; steps and tables are then those of the whole order.
+        is_allowed: True if the options allow the number of runs and the time.
     """
 
     variables: tuple[int, ...] = ()
@@ -134,11 +134,11 @@ class Form:
         return math.prod(self.sizes)
 
     def whole(self, plan: Plan) -> Plan:
-        """Return the plan of this form as it would be in one run."""
+        """Return the plan of this form without a division into runs."""
         return plan
 
     def with_levels(self, levels: Sequence[int]) -> Form:
-        """Return the form with other levels of the steps; a form without levels stays as it is."""
+        """Return the form with new levels of the steps; a form without levels is returned unchanged."""
         del levels
         return self
 
@@ -152,16 +152,16 @@ class Form:
         return []
 
     def figures(self) -> dict[str, Any]:
-        """Return the keys of a plan's JSON that differ from those of a plan in the memory of one device."""
+        """Return the entries of a plan's JSON that differ from those of a plan in the memory of one device."""
         return {}
 
     def statistics(self, plan: Plan) -> dict[str, Any]:
-        """Return the figures of a run for ``Result.stats``."""
+        """Return a run's entries of ``Result.stats``."""
         del plan
         return {}
 
     def advice(self, plan: Plan) -> str:
-        """Return the text of an error about this form, if a plan does not fit."""
+        """Return advice about this form for the error text of a plan that does not fit."""
         del plan
         return ""
 
@@ -177,9 +177,9 @@ class Shortfall(NamedTuple):
     """Figures for the error of a plan that does not fit.
 
     Attributes:
-        held: Bytes that a call held when it made the plan.
-        enough: Limit in bytes with which the plan would fit; 0 if it is not known.
-        fits_sparse: True if a plan on sparse tables, which the options rule out, would fit.
+        held: Bytes that the call had already allocated when the plan was made.
+        enough: Sufficient memory limit in bytes; 0 if it is unknown.
+        fits_sparse: True if a plan on sparse tables would fit, although the options exclude it.
     """
 
     held: int = 0
@@ -189,37 +189,37 @@ class Shortfall(NamedTuple):
 
 @with_types_as_written
 class Plan(NamedTuple):
-    """A plan, made before anything is allocated; ``print(plan)`` shows its figures.
+    """A plan, made before any allocation; ``print(plan)`` shows its figures.
 
     Attributes:
         task: Task of the plan, such as ``mpe``.
         semiring: Semiring of the steps, such as ``min-sum``.
         dtype: Number type of every table in the arena.
-        forbidden: The value that stands for 'forbidden'.
+        forbidden: The value that represents 'forbidden'.
         order: Variables (indices) in elimination order.
         kept: Variables that are not eliminated.
         width: Induced width of the order.
         factors: Tables at the start of the arena.
         steps: Steps in the order in which they run: of one slice, or of each of several GPUs.
         outputs: Tables that make up the answer.
-        factor_cells: Elements that the factors take.
-        arena_cells: Elements of the whole arena.
-        keep: True if each message has a place of its own until the end.
+        factor_cells: Number of elements of all factors.
+        arena_cells: Number of elements of the whole arena.
+        keep: True if each message has its own memory until the end.
         decode: True if the assignment is decoded from the messages.
         device: ``cpu`` or ``cuda``.
-        memory_limit: Bytes that may be used on the device.
+        memory_limit: Memory limit on the device, in bytes.
         bytes: Peak bytes by memory tier: ``device``, ``host``, ``disk``.
-        seconds: Estimated time to run, all slices.
+        seconds: Estimated running time of all slices.
         largest_table: Cells of the largest table.
-        work: Combinations of output cells and eliminated values, over all steps and slices.
-        operations: Semiring operations: one for each table and combination.
-        form: Layout over memory, runs and devices. Width, tables and bytes are those of a slice, or of each GPU.
-        sparse: Steps on sparse tables, which hold the allowed tuples alone; None: all tables are dense. Bytes and
-            seconds are then predictions.
+        work: Number of combinations of output cells and eliminated values, over all steps and slices.
+        operations: Number of semiring operations: one for each table and combination.
+        form: Layout over memory, runs and devices. Width, tables and bytes are those of one slice, or of each GPU.
+        sparse: Steps on sparse tables, which contain only allowed tuples; None: all tables are dense. Bytes and seconds
+            are then predictions.
         minibuckets: Partition of the buckets; None: the plan is exact.
-        planning_bytes: Bytes that planning and the records take, a part of the bytes on the host.
+        planning_bytes: Bytes of planning and of the records; they are part of the host's bytes.
         first_decoded: The first step whose variables are decoded; messages that only earlier steps read are released.
-        shortfall: Figures for the error, where the plan does not fit.
+        shortfall: Figures for the error text of a plan that does not fit.
 
     Examples:
         >>> import elimina
@@ -269,7 +269,7 @@ class Plan(NamedTuple):
 
     @property
     def whole(self) -> Plan:
-        """The plan without slices or segments, whose order has every variable."""
+        """The plan without slices or segments, with an order of all variables."""
         return self.form.whole(self)
 
     @property
@@ -279,7 +279,7 @@ class Plan(NamedTuple):
 
     @property
     def is_recorded(self) -> bool:
-        """True if the plan has its steps; they are left out if their records alone exceed the memory limit."""
+        """True if the plan contains its steps; they are left out if their records alone exceed the memory limit."""
         return len(self.steps) > 0 or not self.order
 
     @property
@@ -289,12 +289,12 @@ class Plan(NamedTuple):
 
     @property
     def on_host(self) -> bool:
-        """True if the host's processor runs the plan, so that its arena is the host's memory or a file."""
+        """True if the CPU runs the plan, so that its arena is in host memory or in a file."""
         return "device" not in self.bytes
 
     @property
     def peak_bytes(self) -> int:
-        """Bytes on the device that runs the plan."""
+        """Peak bytes on the device that runs the plan."""
         return self.bytes["host"] if self.on_host else self.bytes["device"]
 
     @property
@@ -307,7 +307,7 @@ class Plan(NamedTuple):
 
     @property
     def filled(self) -> float:
-        """Share of the memory limit that is used at the peak."""
+        """Peak memory as a share of the memory limit."""
         return min(self.peak_bytes, MAX_BYTES) / max(1, self.memory_limit)
 
     @property
@@ -318,16 +318,16 @@ class Plan(NamedTuple):
 
     @property
     def has_large_steps(self) -> bool:
-        """True if the plan does not fit because of its number of steps, whatever its tables."""
+        """True if the plan does not fit because of its number of steps, regardless of its tables."""
         return not self.is_recorded or (not self.fits and 2 * self.planning_bytes > self.peak_bytes)
 
     def __str__(self) -> str:
         return "\n".join(f"{name + ':':22}{text}" for name, text in self._figures())
 
     def to_json(self) -> str:
-        """Return the figures as one JSON object on one line; sizes in cells and bytes, times in seconds.
+        """Return the figures as a JSON object on one line; sizes in cells and bytes, times in seconds.
 
-        ``docs/reference/answers.md`` describes its keys. Numbers that are not finite are null.
+        ``docs/reference/answers.md`` describes its keys. Infinity and NaN become null.
         """
         import json
 
@@ -418,7 +418,7 @@ class TablePlace(NamedTuple):
         offset: Start of the table, in elements.
         scope: Variables of the table.
         sizes: Number of values of each variable.
-        strides: Elements between two values of each variable.
+        strides: Stride of each variable, in elements.
     """
 
     offset: int
@@ -428,14 +428,14 @@ class TablePlace(NamedTuple):
 
 
 class OutsideBounds(NamedTuple):
-    """A program over a plan's factors, and the places of its answers.
+    """A program that bounds the rest of the problem for each step, and the positions of its tables.
 
     Attributes:
         steps: Steps of the program. Its arena begins with the plan's factors.
-        arena_cells: Elements of the program's arena.
-        factors: Places of the plan's factors.
+        arena_cells: Number of elements of the program's arena.
+        factors: Positions of the plan's factors.
         outputs: Tables that together bound each step's output from below.
-        others: Bounds of each step on the factors outside of its subtree, other trees excluded.
+        others: Bounds on the factors outside each step's subtree, without those of other trees.
         trees: Numbers that bound each tree.
         tree_of: Number of each step's tree.
     """

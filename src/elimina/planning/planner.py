@@ -1,4 +1,4 @@
-"""Plans of whole problems: the tree, the steps, and the places of their tables."""
+"""Plans of whole problems: the tree, the steps, and the positions of their tables."""
 
 from __future__ import annotations
 
@@ -30,30 +30,30 @@ from elimina.problem.table_groups import Group
 from elimina.system import lock_for_a_moment
 
 MIN_RECORD_BYTES = 1 << 20
-"""Bytes of records that do not count towards the memory limit: any process grows by as much in a call."""
+"""Bytes of records that do not count towards the memory limit: any process grows by as much during a call."""
 
 PLANNING_BYTES_PER_RECORD_BYTE = 5
-"""Memory of planning for each byte of records (chains: 3.5 to 4.5). A plan that would exceed the memory limit by this
-estimate has no records, only figures."""
+"""Memory of planning per byte of records (chains: 3.5 to 4.5). A plan whose estimated planning exceeds the memory limit
+has figures, but no records."""
 
 
 def planning_bytes(records: int) -> int:
-    """Return the bytes that planning counts towards the memory limit, with this number of bytes of records."""
+    """Return the number of bytes that planning counts towards the memory limit, for a number of bytes of records."""
     return PLANNING_BYTES_PER_RECORD_BYTE * max(0, records - MIN_RECORD_BYTES)
 
 
 DEFERRED_WORDS, _DEFERRED_BYTES = 1 << 22, 4
-"""Plans with at least this number of record words write each record when it is first read, and then take at most this
-number of bytes for each word."""
+"""Number of record words above which a plan writes records on first use, and largest number of bytes per word of such a
+plan."""
 
 MAX_KEPT_PLANS = 16
-"""Number of plans that this process keeps for later calls."""
+"""Largest number of plans that the process keeps for later calls."""
 
 MAX_KEPT_PLAN_WORDS = 1 << 17
 """Largest number of record words of a kept plan: some 1,000 steps."""
 
 ROOM = 8
-"""If the memory limit is this multiple of a plan's memory, the limit no longer affects the choice of the form."""
+"""Ratio of the memory limit to a plan's memory above which the limit no longer affects the choice of the form."""
 
 _plans: OrderedDict[tuple[Any, ...], tuple[Plan, Plan | None]] = OrderedDict()
 _plans_lock = lock_for_a_moment()
@@ -63,14 +63,14 @@ class _PlacedPlan(NamedTuple):
     """Layout, encoding and slices of a plan.
 
     Attributes:
-        encoding: Numbers of the arena.
-        placed: Figures and records, made by the core.
+        encoding: Encoding of the arena's numbers.
+        placed: Figures and records from the core.
         outputs: Step and variable (-1: none) of each output, in pairs.
-        slices: Order of the sliced variables, and what depends on them.
+        slices: Order of the sliced variables, and the levels that depend on it.
         operands: Largest number of tables that a step may read.
         kept_from: See ``program.place_steps``.
         seconds: Estimated time in seconds.
-        planning_bytes: Bytes of the host that planning takes.
+        planning_bytes: Bytes of the host for planning.
     """
 
     encoding: Encoding
@@ -88,13 +88,13 @@ class _PlacedPlan(NamedTuple):
         arena, factors = (_counted(cells) * itemsize for cells in (self.placed.arena_cells, self.placed.factor_cells))
         tiers = machine.tiers(arena, factors, self.planning_bytes)
         if not self.is_recorded and not machine.on_host:
-            # A plan without records shows the memory limit that would allow them.
+            # The figures of a plan without records include the memory that its records would need.
             tiers[machine.home] += self.planning_bytes
         return tiers
 
     @property
     def is_recorded(self) -> bool:
-        """True if there are records: they are left out if they do not fit into memory."""
+        """True if there are records; they are left out if they do not fit into memory."""
         return not self.placed.record_words or len(self.placed.out_spans) > 0
 
     def is_too_large(self, machine: Machine, memory: int) -> bool:
@@ -103,7 +103,7 @@ class _PlacedPlan(NamedTuple):
 
 
 class _SliceVariables(NamedTuple):
-    """Ordered variables that slices condition on, and the levels of steps and factors (see ``Form.levels``)."""
+    """Conditioned variables in their order, and the levels of steps and factors (see ``Form.levels``)."""
 
     fixed: tuple[int, ...] = ()
     levels: tuple[int, ...] = ()
@@ -111,19 +111,19 @@ class _SliceVariables(NamedTuple):
 
 
 MIN_INCUMBENT_SECONDS = 0.5
-"""Estimated seconds of a plan from which on a solution is searched for: its cost may permit a narrower dtype."""
+"""Estimated seconds of a plan above which a solution is searched for, because its cost may permit a narrower dtype."""
 
 _HOPELESS_PLAN_SECONDS = 1e9
 """Estimated seconds above which a plan is made only for its figures."""
 
 _NONE_KEPT = sys.maxsize
-"""Value of ``kept_from`` in ``program.place_steps`` with which no table stays."""
+"""Value of ``kept_from`` in ``program.place_steps`` with which all tables may be overwritten."""
 
 _DECODED_STEPS_TOLERANCE = 0.01
-"""Accuracy, as a share of all steps, of the largest number of decoded steps: trying layouts takes time."""
+"""Accuracy of the largest number of decoded steps, as a share of all steps; each trial layout takes time."""
 
 _MAX_COUNTED = 1e300
-"""Largest figure of a plan, so that bytes and their sums are finite floats."""
+"""Largest figure of a plan, which keeps bytes and their sums finite as floats."""
 
 
 def _counted(figure: float) -> int:
@@ -131,20 +131,19 @@ def _counted(figure: float) -> int:
 
 
 class Elimination(NamedTuple):
-    """An elimination to be planned.
+    """An elimination to plan.
 
     Attributes:
         problem: Problem to eliminate.
-        order: The free variables in elimination order; without those that are conditioned on.
+        order: The free variables in elimination order, without conditioned variables.
         machine: Cost model of the device that will run the plan.
-        memory: Bytes that the plan may use on the device.
-        dtype: Override of the arena's dtype.
-        is_hasty: True to skip the search for a solution. (Its cost would bound all totals, and so might allow a
-            narrower number type.)
-        runs_once: True if marginals are computed once: no message is kept for a second run.
+        memory: Memory limit on the device, in bytes.
+        dtype: Requested dtype of the arena; None: chosen by the planner.
+        is_hasty: True to skip the search for a solution, whose cost may permit a narrower number type.
+        runs_once: True if marginals are computed once, so that messages need not be kept for a second run.
         keeps_messages: True if messages stay on the host until the end, as those of weighted mini-buckets do (``pr``).
-        decodes_part: True to decode only the last variables, as many as fit, if not all messages fit.
-        bound: A number above the cost of the optimum, which stands for 'forbidden'; None: computed from the tables.
+        decodes_part: True to decode only as many of the last variables as fit, if not all messages fit.
+        bound: A number above the cost of the optimum that represents 'forbidden'; None: computed from the tables.
     """
 
     problem: Problem
@@ -160,7 +159,7 @@ class Elimination(NamedTuple):
 
 
 class Conditioning(NamedTuple):
-    """Variables that are fixed to each combination of their values in turn, and the plan without slices."""
+    """Variables to condition on, and the plan without slices."""
 
     variables: Sequence[int]
     unsliced: Plan
@@ -170,10 +169,10 @@ class Relaxation(NamedTuple):
     """A relaxation to mini-buckets, which bounds the answer.
 
     Attributes:
-        ibound: Largest number of variables of a message: buckets that would send a larger one are partitioned.
+        ibound: Largest number of variables of a message: buckets with larger messages are partitioned.
         matched: True for moment matching between the mini-buckets of a variable.
         side: Side of the bound on a sum; None for an optimum.
-        partition: The mini-buckets of each bucket; None: by scopes.
+        partition: Mini-buckets of each bucket; None: buckets are partitioned by scopes.
     """
 
     ibound: int
@@ -192,9 +191,9 @@ def make_plan(
 
     Args:
         elimination: The problem, its order, and the device.
-        conditioning: Variables that slices fix (tasks ``mpe``, ``pr``, ``count``).
+        conditioning: Variables to condition on (tasks ``mpe``, ``pr``, ``count``).
         relaxation: Mini-buckets (``mpe``, ``pr``); None: the plan is exact.
-        single: The plan whose steps eliminate one variable each, if steps may eliminate several; for dense tables only.
+        single: The plan whose steps eliminate one variable each, if steps may eliminate several; only for dense tables.
 
     Raises:
         InputError: The dtype does not fit the task or cannot hold the costs exactly.
@@ -214,7 +213,7 @@ def make_plan(
         zeros = [_has_zeros(conditioned, group) for group in conditioned.groups]
         weights = node_weights(tree_of(tree), relaxation.side, zeros, conditioned.maximised)
     decode = SEMIRINGS[problem.described.semiring].is_idempotent and minibuckets is None and not problem.kept
-    # On a GPU, messages are in the arena at the end only if all of them are kept.
+    # On a GPU, messages remain in the arena until the end only if all of them are kept.
     keep = decode or ((minibuckets is not None or bool(weights)) and not machine.on_host)
 
     most_bytes = min(memory // PLANNING_BYTES_PER_RECORD_BYTE, MAX_BYTES) + MIN_RECORD_BYTES
@@ -232,9 +231,9 @@ def make_plan(
         placed = _lay_out(conditioned, steps, slices, encoding, kept_from, machine, most_bytes)
         return placed._replace(operands=operands)
 
-    # A bound on the costs of the whole problem holds for each slice.
+    # A bound on the costs of the whole problem is valid in each slice.
     bound = cost_bound(problem) if elimination.bound is None else elimination.bound
-    # The search for a solution runs at most once: it has already run when a reference plan was made.
+    # The search for a solution runs at most once: a reference plan has already run it.
     reference = single or unsliced
     searched = (
         elimination.is_hasty
@@ -246,7 +245,8 @@ def make_plan(
     max_operands = MAX_OPERANDS
     if single is not None and single.dtype in INTEGERS and dtype is not None:
         max_operands = min(MAX_OPERANDS, max(LARGEST[single.dtype] // bound, 2))
-    # No message of a batch's run is valid in the next run: messages are kept only to let a GPU run steps in any order.
+    # Messages of a batch's run are invalid in the next run; they are kept only so that a GPU may run steps in any
+    # order.
     reuse = not problem.described.is_marginal or ((elimination.runs_once or bool(problem.kept)) and machine.on_host)
     chosen = lay_out(bound, max_operands, 0 if keep or not reuse else _NONE_KEPT)
     if problem.described.is_marginal and chosen.kept_from == 0 and chosen.is_too_large(machine, memory):
@@ -312,7 +312,7 @@ def make_plan(
 
 
 def kept_plan(elimination: Elimination, single: Plan | None = None) -> Plan:
-    """Return the plan of a whole problem: a kept one, if its problem differs only in values.
+    """Return the plan of a whole problem; a cached plan is reused if its problem differs only in values.
 
     Args:
         elimination: See ``make_plan``.
@@ -328,7 +328,7 @@ def kept_plan(elimination: Elimination, single: Plan | None = None) -> Plan:
     values = model.sense, model.is_integer, bound
     asked = problem.kept, problem.wanted, problem.maximised, problem.families
     structure = problem.task, model.sizes, problem.groups, *asked
-    # The id of steps is unique while they exist, and ``_plans`` keeps them.
+    # The id of steps is unique as long as they exist, and ``_plans`` keeps them alive.
     key = (*values, *structure, tuple(order), machine, *elimination[4:], None if single is None else id(single.steps))
     with _plans_lock:
         plan = _plans.get(key, (None, None))[0]
@@ -337,7 +337,7 @@ def kept_plan(elimination: Elimination, single: Plan | None = None) -> Plan:
             return plan._replace(memory_limit=memory)
     plan = make_plan(elimination, single=single)
     is_short = Steps.packed(plan.steps).record_words <= MAX_KEPT_PLAN_WORDS
-    # A smaller number for 'forbidden' depends on the values of the tables, so the plan is not kept.
+    # A narrower number for 'forbidden' depends on the tables' values, so such a plan cannot be reused.
     is_general = plan.dtype not in INTEGERS or plan.forbidden == bound
     if is_short and is_general and ROOM * plan.peak_bytes <= memory:
         with _plans_lock:
@@ -375,7 +375,7 @@ def _plan_steps(
     fused: bool,
     lasting: bool | None,
 ) -> PlannedSteps:
-    """Return the steps of the passes that the task needs; ``lasting``: True if messages stay, None if some do."""
+    """Return the steps of the passes of the task; ``lasting``: True if all messages stay, None if some do."""
     passes = problem.described.passes
     if problem.kept:
         passes = {"lasting": "upward", "postorder": "both"}.get(passes, passes)
@@ -392,7 +392,7 @@ def _plan_steps(
 def _slice_steps(
     problem: Problem, conditioned: Problem, steps: PlannedSteps, sliced: Sequence[int]
 ) -> tuple[PlannedSteps, _SliceVariables]:
-    """Order the sliced variables, and the steps by them, the least repeated steps first."""
+    """Order the sliced variables and, by them, the steps: those with the fewest repetitions come first."""
     if not sliced:
         return steps, _SliceVariables()
     tables = steps.tables
@@ -410,7 +410,7 @@ def _slice_steps(
 
 
 def _factor_masks(problem: Problem, conditioned: Problem, sliced: Sequence[int]) -> list[int]:
-    """Return the sliced variables of each factor as bits, by position."""
+    """Return the sliced variables of each factor as a bit mask of positions."""
     bits = {v: 1 << i for i, v in enumerate(sliced)}
     tables = [sum(bits.get(v, 0) for v in table.scope) for table in problem.tables]
     return [functools.reduce(operator.or_, (tables[m] for m in group.members)) for group in conditioned.groups]
@@ -449,10 +449,10 @@ def _lay_out(
 def _decoding_part(
     lay_out: Callable[[int], _PlacedPlan], whole: _PlacedPlan, is_too_large: Callable[[_PlacedPlan], bool]
 ) -> _PlacedPlan:
-    """Return a layout that keeps the tables of as many last steps as fit, for decoding; at least those of the last.
+    """Return a layout that keeps the tables of as many last steps as fit, but at least one, for decoding.
 
     Args:
-        lay_out: Function that returns the layout in which the tables of a step and of later ones stay.
+        lay_out: Function of a step that returns the layout in which the tables of this step and of later ones stay.
         whole: The layout of all messages, which is too large.
         is_too_large: Function that returns whether a layout does not fit.
     """
@@ -473,7 +473,7 @@ def _decoding_part(
 
 
 def _outputs(steps: Steps, records: NDArray[np.int64], problem: Problem) -> Outputs:
-    """Return the parts of the answer: marginals, those of families last, and tables over kept variables."""
+    """Return the outputs: marginals, then those of families, and tables over kept variables."""
     kept = problem.kept
     numbers, variables = records.reshape(-1, 2).T.copy()
     is_marginal = variables >= 0

@@ -31,23 +31,23 @@ class Program(NamedTuple):
     Attributes:
         semiring: Name of one of ``SEMIRINGS``.
         dtype: Number type of every table in the arena.
-        parameter: ``min-sum``: the forbidden value; ``count``: the modulus, 0 for 2^64; else unused.
+        parameter: ``min-sum``: the forbidden value; ``count``: the modulus, 0 for 2^64; otherwise unused.
         words: int64, the packed steps one after another, in an order in which every message is written before it is
-            read; none if they are deferred.
-        starts: int64, where each step's record starts in ``words``.
+            read; empty if they are deferred.
+        starts: int64, start of each step's record in ``words``.
         variables: Number of variables of the model (length of an assignment).
-        factor_cells: Elements at the arena's start that hold the factors.
-        arena_cells: Elements of the whole arena.
-        keep: True if every output has a place of its own, so that steps may run in any order that their reads allow.
-        decode: True if the best assignment is wanted besides the value.
+        factor_cells: Number of elements at the arena's start that contain the factors.
+        arena_cells: Number of elements of the whole arena.
+        keep: True if every output has its own memory, so that steps may run in any order that respects their reads.
+        decode: True to return the best assignment in addition to the value.
         outputs: int64 of shape (outputs, 3): step, arena offset and span in elements of each part of the answer.
-        work: Combinations of output cells and eliminated values, over all steps, each run once.
+        work: Number of combinations of output cells and eliminated values, over all steps, each counted once.
         stream: Tiles in which the arena passes through a smaller device; None: the arena lies on the device.
-        scratch: The directory of the file that the arena lies in; None: it lies in memory.
+        scratch: Directory for the arena's file; None: the arena lies in memory.
         sparse: Unpacked steps, if some of them are sparse; None: all are dense.
-        shards: Division among GPUs, each of which runs all steps; None: one device runs them.
-        deferred: The steps if there are so many that the host packs each one only when it runs it; else None.
-        first_decoded: The first step whose variables are decoded; the messages that it and later steps read stay.
+        shards: Division among GPUs, each of which runs all steps; None: a single device runs them.
+        deferred: The steps, if they are so many that the host packs each one only to run it; otherwise None.
+        first_decoded: The first step whose variables are decoded; messages for it and for later steps stay.
     """
 
     semiring: str
@@ -76,14 +76,14 @@ class Program(NamedTuple):
 
     @property
     def zone(self) -> tuple[int, int]:
-        """Arena offsets of the first element of all outputs and of the one after the last."""
+        """Start and end of all outputs in the arena, in elements."""
         if not len(self.outputs):
             return 0, 0
         return int(self.outputs[:, 1].min()), int((self.outputs[:, 1] + self.outputs[:, 2]).max())
 
 
 def work_of(program: Program, steps: NDArray[np.int64]) -> int:
-    """Return the number of combinations of output cells and eliminated values, over some steps."""
+    """Return the number of combinations of output cells and eliminated values in some steps."""
     records = program if program.deferred is None else program.deferred
     headers = records.words[records.starts[steps][:, None] + np.array([DOMAIN, OUTER_CELLS, MID_CELLS, LO_CELLS])]
     return int(headers.prod(axis=1).sum())
@@ -93,14 +93,14 @@ def pack(plan: Plan, variables: int, semiring: str | None = None, parameter: flo
     """Pack a plan.
 
     Args:
-        plan: Any plan that fits.
+        plan: Any plan within its memory limits.
         variables: Number of variables of the model.
-        semiring: Another semiring over the same dtype.
-        parameter: Another parameter than the plan's forbidden value.
+        semiring: Semiring to use instead of the plan's, over the same dtype.
+        parameter: Parameter to use instead of the plan's forbidden value.
 
     Raises:
-        InternalError: The plan combines moment matching or weights with sparse steps, slices, tiles or decoding, which
-            do not support them; or the semiring does not support moment matching.
+        InternalError: The plan combines moment matching or weights with sparse steps, slices, tiles or decoding, or
+            with a semiring that does not support moment matching.
     """
     _check_minibuckets(plan, semiring or plan.semiring)
     steps = Steps.packed(plan.steps if plan.sparse is None else ())
@@ -134,12 +134,12 @@ def _outputs(plan: Plan) -> NDArray[np.int64]:
 
 
 def _work_once(plan: Plan) -> int:
-    """Return the number of combinations of all steps, each run once."""
+    """Return the number of combinations in all steps, each counted once."""
     return sum(step.work for step in plan.steps) if plan.form.variables else plan.work
 
 
 def _check_minibuckets(plan: Plan, semiring: str) -> None:
-    # These flags are checked first, because reading millions of steps takes time.
+    # The plan's own properties are checked first, because reading millions of steps takes time.
     is_plain = plan.minibuckets is None and not SEMIRINGS[plan.semiring].is_weighted
     if is_plain or Steps.packed(plan.steps).is_plain:
         return
@@ -156,13 +156,14 @@ def _check_minibuckets(plan: Plan, semiring: str) -> None:
 
 
 def case_planner(plan: Plan, program: Program, sizes: Sequence[int], least: NDArray[np.float64]) -> CasePlanner:
-    """Return a planner of cases on a plan's factors; a case's messages replace the plan's messages in its arena.
+    """Return a planner of cases on a plan's factors; a case's messages overwrite the plan's messages in its arena.
 
     Args:
         plan: Plan of the task ``mar`` without kept variables.
         program: Packed program of the plan.
         sizes: Domain size of every variable of the model.
-        least: Base-2 logarithm of the smallest positive value of each factor, rounded down; infinity if there is none.
+        least: Base-2 logarithm of each factor's smallest positive value, rounded down; infinity if no value is
+            positive.
     """
     factors = plan.factors
     asked = [(output.scope[0], plan.steps[output.step].out_offset) for output in plan.outputs if output.scope]
@@ -195,24 +196,24 @@ def place_steps(
     most_words: int = 1 << 62,
     deferred_words: int = 1 << 62,
 ) -> PlannedLayout:
-    """Lay the steps' tables out in memory.
+    """Compute the positions of the steps' tables in memory.
 
     Args:
         steps: Steps of a plan.
         itemsize: Bytes of a cell.
         kept_from: The first step whose tables stay after it has read them; 0: all outputs stay.
         machine: Device whose cost model estimates the time.
-        levels: Level of each step, ascending (``Form.levels``); empty: all are 0.
-        runs: Number of runs of the steps of each level.
-        most_words: Largest number of words of records; a layout that needs more has figures only.
-        deferred_words: Number of words of records from which on a record is written when it is first read.
+        levels: Level of each step, in ascending order (``Form.levels``); empty: all are 0.
+        runs: Number of runs of the steps at each level.
+        most_words: Largest number of words of records; larger layouts have figures only.
+        deferred_words: Number of words of records above which records are written on first use.
     """
     level_array, run_array = np.array(levels, dtype=np.int32), np.array(runs, dtype=np.float64)
     return steps.lay_out(itemsize, kept_from, level_array, run_array, machine.speed, most_words, deferred_words)
 
 
 def library_steps(steps: Steps | Program) -> NDArray[np.bool_]:
-    """Return the mask of the steps for a device's library: all that are large enough, and possibly a few more."""
+    """Return a mask of steps for a device's library: all large enough ones, and possibly a few more."""
     words, starts = steps.words, steps.starts
     depth = words[starts + DOMAIN]
     if depth.max(initial=0) < LIBRARY_DEPTH:

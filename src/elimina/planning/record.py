@@ -1,4 +1,4 @@
-"""Words of a step's packed record, as ``include/elimina/program.hpp`` lays them out."""
+"""Positions of the words of a step's packed record: see ``include/elimina/program.hpp``."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from numpy.typing import NDArray
 ) = range(15)
 
 AXIS_SIZE, AXIS_STRIDE, AXIS_VARIABLE, AXIS_WORDS = range(4)
-"""Words of an output's axis, and their number."""
+"""Positions of the words for an output's axis, and their number."""
 
 TABLE_OFFSET, TABLE_DOMAIN_STRIDE, TABLE_SOURCE, TABLE_STRIDES = range(4)
-"""Words of a table that is read; its strides along the output's axes follow."""
+"""Positions of the words for a table that is read, and of the first of its strides along the output's axes."""
 
 OTHER_WORDS = 2
-"""Words of a further variable that a step eliminates, behind its tables: the variable, and its number of values."""
+"""Number of words, after the tables, for each further variable that a step eliminates: variable and domain size."""
 
 MAX_OPERANDS = 16
 """Largest number of tables that one step reads."""
 
 
 def tables(record: list[int]) -> list[list[int]]:
-    """Return the offset, domain stride, source and strides of each table that a record reads."""
+    """Return offset, domain stride, source and strides of each table that a record reads."""
     size, at = TABLE_STRIDES + record[AXES], HEADER + AXIS_WORDS * record[AXES]
     return [record[at + n * size : at + (n + 1) * size] for n in range(record[TABLES])]
 
 
 def ragged(starts: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return starts[i], starts[i] + 1, ... starts[i] + counts[i] - 1 for each i, one after another."""
+    """Return starts[i], starts[i] + 1, ... starts[i] + counts[i] - 1 for all i in one array."""
     ends = np.cumsum(counts)
     numbers: NDArray[np.int64] = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts - (ends - counts), counts)
     return numbers

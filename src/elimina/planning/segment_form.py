@@ -1,4 +1,4 @@
-"""The form of an optimum's plan in segments of the bucket tree."""
+"""The form of a plan for an optimum in segments of the bucket tree."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from elimina.planning.plan import Form, Plan
 
 
 class Segments(Form):
-    """A bucket tree in segments, each decoded by a run of its own (``methods.segments``).
+    """A bucket tree in segments; a separate run decodes each of them (``methods.segments``).
 
-    Bytes of the plan are the largest of any run; work and seconds are sums over all runs.
+    The plan's bytes are those of the largest run; work and seconds are sums over all runs.
 
     Attributes:
         orders: Elimination order of each run.
-        unsegmented: The plan with all messages, which is too large.
-        dtype: Override of the dtype of each run's tables.
-        limits: Bytes that may be used on the host, if a GPU runs the plan.
-        is_streamed: True if a run's tables lie in the host's memory and pass through the GPU in tiles if they do not
-            fit there.
-        is_resident: False if tables may lie in the host's memory.
-        is_replanned: True, because each run has a plan of its own.
+        unsegmented: The plan with all messages, which does not fit.
+        dtype: Requested dtype of the tables of each run; None: chosen by the planner.
+        limits: Memory limits on the host if a GPU runs the plan, in bytes.
+        is_streamed: True if tables that exceed the GPU's memory lie in host memory and pass through the GPU in tiles.
+        is_resident: True unless tables may lie in host memory while a GPU runs the plan.
+        is_replanned: True, because each run makes its own plan.
     """
 
     orders: tuple[tuple[int, ...], ...]
@@ -33,7 +32,7 @@ class Segments(Form):
     is_replanned: bool = True
 
     def whole(self, plan: Plan) -> Plan:
-        """Return the plan that keeps all messages."""
+        """Return the plan with all messages."""
         return self.unsegmented
 
     def rows(self, plan: Plan) -> list[tuple[str, str]]:

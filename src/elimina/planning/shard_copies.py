@@ -1,4 +1,4 @@
-"""Copies between GPUs that share one plan: the cells that each one reads from the others."""
+"""Copies between GPUs that share a plan: the cells that each GPU reads from the others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def boxes(copy: Exchange, gpu: int, gpus: int) -> Iterator[Box]:
 
 
 class _Piece(NamedTuple):
-    """Consecutive values of a variable: starts in the target and the source, their number, and the source's range."""
+    """Consecutive values of a variable: starts in target and source, number, and index of the source's range."""
 
     target: int
     length: int

@@ -1,4 +1,4 @@
-"""The division of one plan among GPUs, as data: phases, ranges of values, and exchanges."""
+"""Division of a plan among GPUs as data: phases, ranges of values, and exchanges."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from elimina.planning.step import FactorLayout
 
 
 class Range(NamedTuple):
-    """A variable whose values are divided: GPU ``k`` has the range of number ``k // stride % ranges``."""
+    """A variable whose values are divided into ranges: GPU ``k`` has range ``k // stride % ranges``."""
 
     variable: int
     ranges: int
     stride: int
 
     def length(self, size: int) -> int:
-        """Return the number of values of each range; the last ranges wrap around to the first values."""
+        """Return the length of each range; the last ranges wrap around to the first values."""
         return -(-size // self.ranges)
 
 
 Division = tuple[Range, ...]
-"""Variables whose values divide a table; empty: each GPU has the whole table."""
+"""Ranges of the variables whose values divide a table; empty: each GPU has the whole table."""
 
 
 class GpuTable(NamedTuple):
@@ -34,8 +34,8 @@ class GpuTable(NamedTuple):
         sizes: Number of values of each variable.
         division: Division of the cells among the GPUs.
         offset: Start in each GPU's arena, in elements.
-        strides: Elements between two values of each variable.
-        span: Elements that the table takes in the arena.
+        strides: Stride of each variable, in elements.
+        span: Number of elements of the table in the arena.
     """
 
     axes: tuple[int, ...]
@@ -59,12 +59,12 @@ class Exchange(NamedTuple):
 
 
 class Box(NamedTuple):
-    """A part of a copy: cells that one GPU has.
+    """A part of a copy that comes from a single GPU.
 
     Attributes:
-        gpu: Number of the GPU.
+        gpu: Number of the GPU that has the cells.
         source: The cells in that GPU's arena.
-        target: Their place in the arena of the GPU that copies.
+        target: The cells in the arena of the GPU that copies them.
     """
 
     gpu: int
@@ -76,10 +76,10 @@ class Phase(NamedTuple):
     """Steps that all GPUs run without waiting for each other.
 
     Attributes:
-        copies: Copies before these steps; they begin when all GPUs have ended the phase before.
+        copies: Copies before these steps; they begin when all GPUs have finished the previous phase.
         first: Number of the first step.
         end: Number of the step after the last one.
-        joined: True if later steps scale the last step's output, which is divided: the GPUs then combine their ranges.
+        joined: True if later steps scale by the range of the last step's output, so that the GPUs combine their ranges.
     """
 
     copies: tuple[Exchange, ...]
@@ -89,14 +89,14 @@ class Phase(NamedTuple):
 
 
 class Shards(Form):
-    """A plan divided among GPUs; its steps and bytes are those of each GPU.
+    """A plan divided among GPUs; steps and bytes are those of each GPU.
 
     Attributes:
         gpus: Number of GPUs that compute each step together.
         phases: Phases in their order.
         copied: Steps whose outputs are copied.
-        divided: Steps that are divided.
-        moved: Elements that come from other GPUs, in all.
+        divided: Divided steps.
+        moved: Number of elements copied between GPUs.
     """
 
     gpus: int
@@ -110,7 +110,7 @@ class Shards(Form):
         return {"shards": self}
 
     def rows(self, plan: Plan) -> list[tuple[str, str]]:
-        """Return the number of GPUs, of divided steps, and the bytes between GPUs."""
+        """Return the number of GPUs, the number of divided steps, and the bytes between GPUs."""
         moved = bytes_text(self.moved * plan.itemsize)
         return [("GPUs", f"{self.gpus}; {counted(len(self.divided), 'step')} divided, {moved} between GPUs")]
 
@@ -124,7 +124,7 @@ class Shards(Form):
 
 
 def cells(table: GpuTable, first: Sequence[int], lengths: Sequence[int]) -> FactorLayout:
-    """Return the layout of a box of cells of a table on a GPU."""
+    """Return the layout of a box of a table's cells on a GPU."""
     offset = table.offset + sum(at * stride for at, stride in zip(first, table.strides, strict=True))
     return FactorLayout((), table.axes, tuple(lengths), table.strides, offset, table.span)
 

@@ -1,7 +1,7 @@
 """Choice of the division of one plan among GPUs that can read each other's memory.
 
-All GPUs run the same steps, each for other values of a few variables. If a step reads parts of a message that its GPU
-lacks, these are copied from the GPUs that have them.
+All GPUs run the same steps, but for different values of a few variables. If a step reads parts of a message that its
+GPU does not have, they are copied from the other GPUs.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ from elimina.planning.step import Operand, Step
 from elimina.problem.semirings import SEMIRINGS
 
 DIVIDED_SECONDS = 1e-3
-"""Estimated seconds of the shortest step to divide: shorter ones take less time than waiting for other GPUs."""
+"""Least estimated seconds of a step that is divided: shorter steps take less time than waiting for other GPUs."""
 
 _VARIABLES = 4
 """Largest number of variables that divide a table: enough for 16 GPUs with two values each."""
 
 _DIVISIONS = 12
-"""Number of divisions of a table that are compared, by the variables eliminated last, because these stay longest."""
+"""Number of divisions to compare for a table; they use the variables eliminated last, because these stay longest."""
 
 _ROW_CELLS, _LONG_ROW_CELLS = 64, 1024
 _VECTOR_BYTES, _LINE_BYTES, _TABLE_BYTES = 16, 64, 256
-"""Least number of cells of a row that is padded to whole vectors, and to whole cache lines; bytes of a vector, of a
-line, and of the alignment of tables. All are equal to those of ``core/plan``."""
+"""Least numbers of cells of a row for padding to whole vectors and to whole cache lines; bytes of a vector, of a line,
+and of the alignment of tables. They are equal to those of ``core/plan``."""
 
 _SIZES = 6
-"""Significant bits of a table's number of elements after rounding, which adds 3 % at most."""
+"""Significant bits of a table's number of elements after rounding up, which adds at most 3 %."""
 
 _LARGE_OUTPUT_SHARE = 0.125
-"""An output of more than this share of a GPU's memory is divided even if this takes longer."""
+"""Share of a GPU's memory above which an output is divided even if this takes longer."""
 
 
 def make_shards(plan: Plan, machine: Machine, gpus: int, memory: int) -> Plan | None:
     """Divide a plan among GPUs.
 
-    The result is None if the plan's form does not allow it, no step is long enough, or a divided table would have no
-    single stride for the variables that a step eliminates.
+    The result is None if the plan's form does not allow it, no step is long enough, or the variables that a step
+    eliminates would have several strides in a divided table.
 
     Args:
-        plan: Dense plan without slices, which need not fit.
+        plan: Dense plan without slices; it may exceed the memory.
         machine: Cost model of one of the GPUs.
         gpus: Number of GPUs.
-        memory: Bytes that the plan may use on each of them.
+        memory: Memory limit on each GPU, in bytes.
     """
     is_exact = plan.is_plain and plan.minibuckets is None
     if not is_exact or not plan.is_recorded or plan.keep or plan.kept or plan.peak_bytes > MAX_BYTES:
@@ -73,7 +73,7 @@ def make_shards(plan: Plan, machine: Machine, gpus: int, memory: int) -> Plan | 
 
 
 _Costs = dict[Division, tuple[float, list[tuple[int, Division]]]]
-"""Seconds of a step and all below it by its division, and the divisions of the messages that it reads."""
+"""Division of a step's output -> seconds of the step and all steps below it, and divisions of the messages it reads."""
 
 
 class _DivisionSearch:
@@ -111,7 +111,7 @@ class _DivisionSearch:
         return chosen, sum(costs[number][()][0] for number, step in enumerate(self._steps) if not step.readers)
 
     def _divisions(self, step: Step) -> list[Division]:
-        """Return the divisions of a step's output to compare."""
+        """Return the divisions of a step's output that are compared."""
         divisions: list[Division] = [()]
         if not step.readers or self._machine.seconds((step,), self._item, 0) - self._machine.start < DIVIDED_SECONDS:
             return divisions
@@ -133,7 +133,7 @@ class _DivisionSearch:
         return seconds + (GPU_JOIN_SECONDS if division and self._scaled else 0.0)
 
     def _least(self, number: int, needed: Division, costs: _Costs) -> tuple[float, Division]:
-        """Return the least seconds for a message in the needed division, and the division in which it is made."""
+        """Return the least seconds for a message in the needed division, and the division in which it is computed."""
         source, runs = self._steps[number], self._runs[number]
         cells = math.prod(lengths_of(source.axes, source.sizes, needed))
         best, chosen = costs[needed][0] if needed in costs else math.inf, needed
@@ -146,7 +146,7 @@ class _DivisionSearch:
         return best, chosen
 
     def _copy_seconds(self, cells: int, division: Division, needed: Division, run: int = GPU_RUN_BYTES) -> float:
-        """Return the seconds of a copy of cells on each GPU, in runs of consecutive bytes."""
+        """Return the seconds of a copy of cells on each GPU; ``run``: bytes of its contiguous runs."""
         remote = 1 - 1 / math.prod(range_.ranges for range_ in division if range_ not in needed)
         size = cells * self._item
         linked = remote * size / GPU_LINK * (1 + GPU_RUN_BYTES / max(1, run))
@@ -154,7 +154,7 @@ class _DivisionSearch:
 
 
 def _runs(step: Step) -> dict[int, int]:
-    """Return, for each variable of an output, the number of consecutive cells over all of its values."""
+    """Return, for each variable of an output, the number of contiguous cells over all of its values."""
     runs, cells = {}, 1
     for _, v, size in sorted(zip(step.out_strides, step.axes, step.sizes, strict=True)):
         cells *= size
@@ -164,18 +164,18 @@ def _runs(step: Step) -> dict[int, int]:
 
 @functools.cache
 def _best_ranges(sizes: tuple[int, ...], gpus: int) -> tuple[float, tuple[int, ...]]:
-    """Return the best ratio of a table to its largest part, and the number of ranges of each divided variable."""
+    """Return the best ratio of a table's size to its largest part, and the number of ranges of each variable."""
     best: tuple[float, tuple[int, ...]] = 1.0, ()
     for ranges in range(2, min(gpus, sizes[0]) + 1) if sizes else ():
         quotient, further = _best_ranges(sizes[1:], gpus // ranges)
         candidate = quotient * sizes[0] / -(-sizes[0] // ranges), (ranges, *further)
-        # Ties go to the division with fewer variables.
+        # Of ties, the division with fewer variables is chosen.
         best = max(best, candidate, key=lambda pair: (round(pair[0], 9), -len(pair[1])))
     return best
 
 
 def _restricted(division: Division, step: Step, operand: Operand) -> Division:
-    """Return the division of an operand that a divided step needs."""
+    """Return the division of an operand that is needed by a divided step."""
     variables = {v for v, stride in zip(step.axes, operand.strides, strict=True) if stride}
     return tuple(range_ for range_ in division if range_.variable in variables)
 
@@ -193,7 +193,7 @@ def _gpu_step(step: Step, division: Division) -> Step:
 
 
 class _Builder:
-    """Places of all parts, steps of each GPU, and copies between them; ``offsets``: see ``_Memory``."""
+    """Positions of all parts, steps of each GPU, and copies between GPUs; ``offsets``: see ``_Memory``."""
 
     def __init__(
         self,
@@ -206,7 +206,7 @@ class _Builder:
         self._plan, self._steps, self._divisions, self._gpus = plan, steps, divisions, gpus
         self._item = plan.itemsize
         self.memory, self.is_regular = _Memory(offsets), True
-        # Parts of factors are kept to the end: each is small relative to the messages.
+        # Parts of factors are never released, because each is small relative to the messages.
         self._factors = {
             (number, position): self._factor(operand, needed)
             for number, step in enumerate(steps)
@@ -223,9 +223,9 @@ class _Builder:
 
         Args:
             machine: Cost model of one of the GPUs.
-            memory: Bytes that may be used on each of them.
+            memory: Memory limit on each GPU, in bytes.
             seconds: Estimated time of all steps and copies.
-            height: Elements of each GPU's arena.
+            height: Number of elements in each GPU's arena.
         """
         plan, scaled = self._plan, SEMIRINGS[self._plan.semiring].is_scaled
         phases: list[Phase] = []
@@ -254,11 +254,11 @@ class _Builder:
         )
 
     def _add(self, number: int) -> list[Exchange]:
-        """Place a step's tables, and add its part; return the copies of messages that it needs."""
+        """Place a step's tables, and add each GPU's part of the step; return the copies of messages that it needs."""
         step, division = self._steps[number], self._divisions[number]
         tables: list[GpuTable | None] = []
         copies: list[Exchange] = []
-        self.memory.go_on()
+        self.memory.advance()
         for position, operand in enumerate(step.operands):
             if operand.source < 0:
                 copy = self._factors.get((number, position))
@@ -271,10 +271,10 @@ class _Builder:
                 self._copied.append(operand.source)
                 message = copies[-1].target
             tables.append(message)
-        # Copies are over before the step writes, so the output may take the place of their sources.
+        # Copies finish before the step writes, so the output may overwrite their sources.
         for copy in copies:
-            self.memory.give_back(copy.source.offset)
-        self.memory.go_on()
+            self.memory.release(copy.source.offset)
+        self.memory.advance()
         rows = step.outer + step.mid
         output = self._placed(step.axes, step.sizes, division, step.out_strides, rows)
         self._messages[number] = output
@@ -288,7 +288,7 @@ class _Builder:
         )
         for table, operand in zip(tables, step.operands, strict=True):
             if operand.source >= 0 and table is not None:
-                self.memory.give_back(table.offset)
+                self.memory.release(table.offset)
         return copies
 
     def _factor(self, operand: Operand, needed: Division) -> Exchange:
@@ -306,8 +306,8 @@ class _Builder:
     ) -> GpuTable:
         """Allocate a table, with the order of axes of the given strides.
 
-        ``rows``: number of axes before the rows, which are padded to whole vectors; None: rows are padded where the
-        given strides have a gap.
+        ``rows``: number of axes before the rows, which are padded to whole vectors; None: rows are padded if the given
+        strides have a gap.
         """
         lengths, table_strides, cells = lengths_of(axes, sizes, division), [0] * len(axes), 1
         end = 1
@@ -321,14 +321,14 @@ class _Builder:
         return GpuTable(axes, sizes, division, self.memory.allocate(cells), tuple(table_strides), cells)
 
     def _remote(self, copy: Exchange) -> int:
-        """Return the number of elements that all GPUs copy from other GPUs."""
+        """Return the number of elements that GPUs copy from other GPUs, in all."""
         return sum(
             box.target.cells for gpu in range(self._gpus) for box in boxes(copy, gpu, self._gpus) if box.gpu != gpu
         )
 
 
 def _moved(step: Step, operand: Operand, table: GpuTable | None) -> Operand:
-    """Return an operand at its place on a GPU; None: where it is in the whole plan."""
+    """Return an operand with its position on a GPU; ``table`` None: with its position in the whole plan."""
     if table is None:
         return operand
     stride_of = dict(zip(table.axes, table.strides, strict=True))
@@ -339,7 +339,7 @@ def _moved(step: Step, operand: Operand, table: GpuTable | None) -> Operand:
 
 
 def _has_one_stride(step: Step, operand: Operand, table: GpuTable | None) -> bool:
-    """Return whether a table has one stride for the combinations of all variables that a step eliminates."""
+    """Return whether a table has a single stride for the combinations of all variables that a step eliminates."""
     if table is None or not operand.domain_stride:
         return True
     stride_of, before = dict(zip(table.axes, table.strides, strict=True)), (step.variable, *(v for v, _ in step.others))
@@ -350,11 +350,11 @@ def _has_one_stride(step: Step, operand: Operand, table: GpuTable | None) -> boo
 
 
 class _Memory:
-    """Memory of a GPU, in elements.
+    """Allocations in the memory of a GPU, in elements.
 
     Args:
-        offsets: Start of each table, in the sequence in which they are made; None: starts are unknown so far, and the
-            tables' numbers stand for them.
+        offsets: Start of each table, in the order of allocation; None: starts are not known yet, and are represented by
+            the tables' numbers.
     """
 
     def __init__(self, offsets: Sequence[int] | None) -> None:
@@ -364,8 +364,8 @@ class _Memory:
         self._last: list[int] = []
         self._now = 0
 
-    def go_on(self) -> None:
-        """Advance the time: tables allocated from now on may reuse the memory of tables released before."""
+    def advance(self) -> None:
+        """Advance the time: tables allocated later may reuse the memory of tables released earlier."""
         self._now += 1
 
     def allocate(self, span: int) -> int:
@@ -376,17 +376,17 @@ class _Memory:
         self._last.append(sys.maxsize)
         return number if self._offsets is None else self._offsets[number]
 
-    def give_back(self, start: int) -> None:
-        """Release a table when the time next advances."""
+    def release(self, start: int) -> None:
+        """Release a table as soon as the time advances."""
         if self._offsets is None:
             self._last[start] = self._now
 
     def placements(self, height: int, unit: int) -> tuple[list[int], int]:
-        """Place the tables above a height, the largest one first; return their starts, and the height of all."""
+        """Place the tables above a height, the largest one first; return their starts and the total height."""
         firsts, lasts, ends = np.array(self._first), np.array(self._last), np.zeros(len(self._spans), dtype=np.int64)
         starts = np.zeros_like(ends)
         base = height = _round_up(height, unit)
-        # Sizes are rounded up, so that a table can reuse the place of one of almost the same size.
+        # Sizes are rounded up, so that a table fits where one of almost the same size was.
         spans = [_round_up(span, max(unit, 1 << max(0, span.bit_length() - _SIZES))) for span in self._spans]
         for number in sorted(range(len(ends)), key=lambda table: (-spans[table], self._first[table])):
             neighbours = np.flatnonzero((firsts <= lasts[number]) & (lasts >= firsts[number]) & (ends > 0))

@@ -1,4 +1,4 @@
-"""Dependence of steps on the variables of slices, and the order of slices with the fewest repeated steps."""
+"""Dependence of steps on the variables of slices, and the order of these variables with the fewest repeated steps."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 
 def dependence(reads: Iterable[Iterable[tuple[int, int]]], factors: Sequence[int]) -> list[int]:
-    """Return the bits of all factors that each step depends on, itself or through the tables it reads.
+    """Return the bits of all factors on which each step depends, directly or through messages.
 
     Args:
-        reads: Tables that each step reads, as pairs: the earlier step that wrote the table (-1: none), and its factor.
+        reads: Tables of each step, as pairs: the earlier step that wrote the table (-1: none), and the factor.
         factors: Bits of each factor.
     """
     masks: list[int] = []
@@ -25,14 +25,14 @@ def dependence(reads: Iterable[Iterable[tuple[int, int]]], factors: Sequence[int
 
 
 _REACHED_KEPT = 1 << 22
-"""Largest number of cached step numbers (8 bytes each): enough for repeated queries of large networks."""
+"""Largest number of cached step numbers (8 bytes each): sufficient for repeated queries of large networks."""
 
 
 class Reach:
-    """Cache of the sets of steps that are reachable from a few steps.
+    """Cache of the steps that can be reached from sets of steps.
 
     Args:
-        following: Steps to which each step's edges lead.
+        following: Successors of each step.
     """
 
     def __init__(self, following: Sequence[Sequence[int]]) -> None:
@@ -41,7 +41,7 @@ class Reach:
         self._kept = 0
 
     def of(self, starts: Sequence[int]) -> NDArray[np.int64]:
-        """Return the starts (hashable) and all steps that can be reached from them, in any sequence."""
+        """Return the starts (hashable) and all steps reachable from them, in arbitrary order."""
         if starts not in self._reached:
             reached = dict.fromkeys(starts)
             stack = list(starts)
@@ -61,10 +61,10 @@ class Reach:
 def order_slices(
     masks: Sequence[int], work: Sequence[float], sizes: Sequence[float], variables: Sequence[int]
 ) -> tuple[int, ...]:
-    """Order the variables of slices: few steps should depend on the last ones, whose values change most often.
+    """Order the variables of slices such that few steps depend on the last ones, whose values change most often.
 
     Args:
-        masks: Variables that each step depends on, as bits by their position in ``variables``.
+        masks: Variables on which each step depends, as bits of their positions in ``variables``.
         work: Work of each step.
         sizes: Number of values of each variable of the model.
         variables: Variables on which the slices condition.

@@ -10,19 +10,19 @@ from elimina.option_names import option
 from elimina.planning.plan import Form, Plan
 
 _MAX_NAMES = 5
-"""Largest number of variables that an error lists."""
+"""Largest number of variables that an error text lists."""
 
 
 class Slicing(Form):
-    """A problem cut into slices; steps, width, tables and bytes of the plan are those of a slice.
+    """A problem in slices; steps, width, tables and bytes of the plan are those of one slice.
 
     Attributes:
-        variables: Variables conditioned on; the one that changes least often comes first.
+        variables: Conditioned variables; the one that changes least often comes first.
         names: Names of these variables.
         sizes: Number of values of each of these variables.
         levels: Level of each step: the number of leading ``variables`` whose changes make the step run again.
         unsliced: The plan without slices, which does not fit.
-        is_allowed: True if the options allow this number of slices and this time.
+        is_allowed: True if the options allow the number of slices and the time.
     """
 
     variables: tuple[int, ...]
@@ -42,11 +42,11 @@ class Slicing(Form):
         return self.unsliced
 
     def with_levels(self, levels: Sequence[int]) -> Slicing:
-        """Return the slices with other levels of the steps."""
+        """Return the slices with new levels of the steps."""
         return self.replace(levels=tuple(levels))
 
     def rows(self, plan: Plan) -> list[tuple[str, str]]:
-        """Return the number of slices, the variables conditioned on, and the cost of slicing."""
+        """Return the number of slices, the conditioned variables, and the cost of slicing."""
         whole = self.unsliced
         fixed = ", ".join(f"{name} ({size})" for name, size in zip(self.names, self.sizes, strict=True))
         excess = "" if self.is_allowed else ", more than are allowed"
@@ -61,7 +61,7 @@ class Slicing(Form):
         ]
 
     def figures(self) -> dict[str, Any]:
-        """Return the number of slices, and the names of the variables conditioned on."""
+        """Return the number of slices, and the names of the conditioned variables."""
         return {"slices": self.slices, "sliced": list(self.names)}
 
     def statistics(self, plan: Plan) -> dict[str, Any]:

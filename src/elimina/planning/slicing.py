@@ -21,31 +21,31 @@ from elimina.problem.preparation import Problem
 Floats = NDArray[np.float64]
 
 MAX_SLICED_SECONDS = 3600.0
-"""Largest estimated seconds of slices by ``auto``."""
+"""Largest estimated seconds of slices with the option ``auto``."""
 
 MAX_SLICE_COUNT = 1 << 40
 MAX_SLICER_SECONDS = 1e9
-"""Limits of the choice of variables: largest number of slices, and largest estimated seconds of the plan without slices
-(slices save memory, but no work)."""
+"""Limits of the choice of variables: number of slices, and estimated seconds of the plan without slices (slices save
+memory, but no work)."""
 
 _ROUNDS = 20
-"""Largest number of plans made in search of one that fits."""
+"""Largest number of plans that are made to find one that fits."""
 
 _SHRINK = 0.99
-"""Next target as a share of the present bytes, if more slices are needed."""
+"""Next target as a share of the current bytes, if more slices are needed."""
 
 _SPARED = 4
-"""Number of the first chosen variables that are finally tried without: the later ones may suffice."""
+"""Number of the first chosen variables that may be dropped at the end, if later ones suffice."""
 
 _OVERHEAD = 0.02
-"""Cost of each value of a variable conditioned on, as a share of the work: it ranks variables that add no work."""
+"""Cost of each value of a conditioned variable, as a share of the work: it ranks variables that add no work."""
 
 _CANDIDATE_VARIABLES = 8
 _PAIRS = 20000
-"""Largest number of candidate variables, and largest product of this number and the length of all messages' scopes."""
+"""Largest number of candidate variables, and largest product of it and the total length of messages' scopes."""
 
 _TABLE_BYTES = 16
-"""Size of the smallest table in an arena."""
+"""Bytes of the smallest table in an arena."""
 
 _NORM = 6
 
@@ -79,7 +79,7 @@ def make_sliced_plan(elimination: Elimination, unsliced: Plan) -> Plan | None:
         target = slicer.cut.bytes * min(memory / plan.peak_bytes, 0.999)
     else:
         return None
-    # Later choices may make an early one superfluous: it is dropped if the plan fits without it.
+    # Later choices may make an early one unnecessary: it is dropped if the plan fits without it.
     for v in slicer.cut.fixed[:-1][:_SPARED]:
         fewer = plan_without([u for u in plan.form.variables if u != v])
         if fewer.peak_bytes <= memory and fewer.seconds <= plan.seconds:
@@ -88,14 +88,14 @@ def make_sliced_plan(elimination: Elimination, unsliced: Plan) -> Plan | None:
 
 
 def make_finer_plan(elimination: Elimination, plan: Plan, least: int) -> Plan:
-    """Plan at least this many slices, to be run at the same time, if there are variables to condition on.
+    """Plan at least ``least`` slices, which will run at the same time, if there are variables to condition on.
 
-    The given plan is returned if the finer one saves no time, or does not fit.
+    The given plan is returned if the finer one is not faster, or does not fit.
 
     Args:
-        elimination: Elimination of the task ``mpe``, ``pr`` or ``count``; its order includes the variables of slices.
+        elimination: Elimination of the task ``mpe``, ``pr`` or ``count``; its order includes the sliced variables.
         plan: Plan on dense tables, with fewer slices or none.
-        least: Smallest number of slices.
+        least: Least number of slices.
     """
     unsliced = plan.whole
     slicer = Slicer(*elimination[:3], unsliced)
@@ -110,25 +110,25 @@ def make_finer_plan(elimination: Elimination, plan: Plan, least: int) -> Plan:
 
 
 def without(elimination: Elimination, fixed: Sequence[int]) -> Elimination:
-    """Return an elimination without the variables that slices condition on."""
+    """Return an elimination without the sliced variables."""
     return elimination._replace(order=[v for v in elimination.order if v not in fixed])
 
 
 def make_sliced_sparse_plan(
     problem: Problem, machine: Machine, on_rows: Plan, most_bytes: int, max_slices: float, times: float
 ) -> Plan | None:
-    """Plan sparse steps in as many slices as the expected tuples need; None if these are too many, or none fit.
+    """Plan sparse steps in as many slices as the expected tuples require; None if they are too many, or none fit.
 
-    Variables are fixed whose messages have the most tuples for each doubling of the slices, several at a time while the
-    plan is far from fitting.
+    The variables whose messages have the most tuples per doubling of the number of slices are conditioned on, several
+    at a time if the plan is far from fitting.
 
     Args:
         problem: Problem of the task ``mpe``, ``pr`` or ``count``.
         machine: Cost model of the device.
-        on_rows: The sparse plan without slices; slices list factors only if this plan does.
-        most_bytes: Expected bytes that a slice may take.
+        on_rows: The sparse plan without slices; slices have listed factors only if this plan has them.
+        most_bytes: Limit on the expected bytes of a slice.
         max_slices: Largest number of slices.
-        times: Expected number of tuples, relative to that of independent tables.
+        times: Expected number of tuples, relative to independent tables.
     """
     fixed: tuple[int, ...] = ()
     plan = on_rows
@@ -162,18 +162,19 @@ def make_sliced_sparse_plan(
 
 
 class Cut:
-    """A problem's bucket tree with some variables fixed.
+    """A problem's bucket tree with conditioned variables.
 
     Args:
-        slicer: Problem that is sliced.
-        fixed: Variables that are fixed.
+        slicer: Choice of variables for the problem.
+        fixed: Conditioned variables.
 
     Attributes:
-        fixed: Variables that are fixed.
+        fixed: Conditioned variables.
         bytes: Estimated bytes of a slice.
-        pressure: Quantity to reduce: the bytes or, if messages are released once they are read, a norm of the memory
-            in use at each bucket's elimination. (Its maximum alone would not reward lowering one of several maxima.)
-        work: Combinations over all slices.
+        pressure: Quantity to reduce: the bytes or, if messages are released after they are read, a norm of the memory
+            in use at each bucket's elimination. (With the maximum alone, lowering one of several maxima would have no
+            effect.)
+        work: Number of combinations over all slices.
     """
 
     def __init__(self, slicer: Slicer, fixed: tuple[int, ...]) -> None:
@@ -219,7 +220,7 @@ class Cut:
         self.pairs = self._messages.pairs
 
     def _filled(self, spans: Floats, levels: Sequence[int]) -> Floats:
-        """Return the bytes of messages in memory at each bucket's elimination; a message stays until it is read."""
+        """Return the bytes of messages in memory at each bucket's elimination; messages stay until they are read."""
         sequence = sorted(self._tree.postorder.tolist(), key=levels.__getitem__)
         parents, step_levels = np.array(self._parents, dtype=np.int64), np.array(levels, dtype=np.int64)
         leaves = (parents >= 0) & (step_levels == step_levels[parents])
@@ -229,7 +230,7 @@ class Cut:
         return filled
 
     def candidates(self, slicer: Slicer, count_limit: int) -> list[int]:
-        """Return the variables that seem best to fix next, by arithmetic on this tree; the best one first."""
+        """Return the best variables to condition on next, the best one first, estimated from this tree."""
         count = len(slicer.sizes)
         variables = self._tree.variables.astype(np.int64)
         saved = self._messages.by_variable(self._messages_cells * self._weights, count)
@@ -248,18 +249,18 @@ class Cut:
 class Slicer:
     """A greedy choice of variables for conditioning, by memory saved per additional work.
 
-    Slicing a contraction tree greedily is due to Chen et al. (2018, "Classical simulation of intermediate-size quantum
-    circuits") and Gray and Kourtis (2021, "Hyper-optimized tensor network contraction"). Here a fixed variable leaves
-    all scopes. The buckets on the path from its own to the root still depend on it, so they run for each of its values.
+    Greedy slicing of contraction trees is due to Chen et al. (2018, "Classical simulation of intermediate-size quantum
+    circuits") and Gray and Kourtis (2021, "Hyper-optimized tensor network contraction"). Here, a conditioned variable
+    is removed from all scopes. The buckets from its own to the root depend on it, so they run for each of its values.
 
     Args:
         problem: Problem to slice.
         order: The free variables in elimination order.
-        machine: Machine that the plan is for.
+        machine: Cost model of the device that will run the plan.
         unsliced: Plan without slices.
 
     Attributes:
-        cut: Variables conditioned on so far.
+        cut: Tree with the variables chosen so far.
     """
 
     def __init__(self, problem: Problem, order: Sequence[int], machine: Machine, unsliced: Plan) -> None:
@@ -278,7 +279,7 @@ class Slicer:
         return math.prod(int(self.sizes[v]) for v in self.cut.fixed)
 
     def reduce(self, target: float) -> None:
-        """Fix variables until a slice has at most ``target`` estimated bytes, all are fixed, or slices are too many."""
+        """Condition on variables until a slice has at most ``target`` bytes, none is left, or slices are too many."""
         while self.cut.bytes > target and self.number <= MAX_SLICE_COUNT and len(self.cut.fixed) < len(self.order):
             looked_at = min(max(_PAIRS // max(1, self.cut.pairs), 1), _CANDIDATE_VARIABLES)
             cuts = [Cut(self, (*self.cut.fixed, v)) for v in self.cut.candidates(self, looked_at)]
@@ -290,10 +291,10 @@ class Slicer:
         """Return the additional work of conditioning on each variable, relative to the memory saved; less is better.
 
         Args:
-            cut: Variables conditioned on already.
+            cut: Tree with the variables chosen so far.
             variables: Variables to compare.
-            sizes: ``Cut.pressure`` with each of these variables fixed.
-            work: ``Cut.work`` with each of these variables fixed.
+            sizes: ``Cut.pressure`` after conditioning on each of these variables.
+            work: ``Cut.work`` after conditioning on each of these variables.
         """
         cost = np.log(np.maximum(work / max(cut.work, 1.0), 1e-3)) + _OVERHEAD * self.logs[variables]
         gain = -np.log(np.clip(sizes / cut.pressure, 1e-9, 1.0))
@@ -301,7 +302,7 @@ class Slicer:
 
 
 class _Scopes:
-    """Many scopes as flat arrays of pairs (scope, variable), and the numbers of their tables' cells."""
+    """Many scopes as flat arrays of pairs (scope, variable), with the numbers of cells of their tables."""
 
     def __init__(self, scopes: Scopes, logs: Floats) -> None:
         starts, self._variable = scopes
@@ -310,7 +311,7 @@ class _Scopes:
         self._cells = np.exp(np.minimum(self.by_owner(logs), _MAX_LOG))
 
     def without(self, is_fixed: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Scopes]:
-        """Return whether each scope has remaining variables, and the remaining variables of those that have some."""
+        """Return a mask of the scopes that keep variables, and the remaining variables of these scopes."""
         is_free = ~is_fixed[self._variable]
         lengths = np.bincount(self._owner[is_free], minlength=self._count)
         is_kept = lengths > 0
@@ -321,9 +322,9 @@ class _Scopes:
         return np.bincount(self._owner, weights=weights[self._variable], minlength=self._count).astype(np.float64)
 
     def cells(self) -> Floats:
-        """Return the number of cells of each table, capped where no memory suffices."""
+        """Return the number of cells of each table, capped at a number beyond any memory."""
         return self._cells
 
     def by_variable(self, weights: Floats, variables: int) -> Floats:
-        """Return the sum of the weights of the scopes that have each variable."""
+        """Return, for each variable, the sum of the weights of the scopes that contain it."""
         return np.bincount(self._variable, weights=weights[self._owner], minlength=variables).astype(np.float64)

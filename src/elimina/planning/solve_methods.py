@@ -9,19 +9,20 @@ METHODS: tuple[OptimumMethod, ...] = get_args(OptimumMethod)
 
 
 class SolveMethod(NamedTuple):
-    """Properties of a method, for code that treats methods differently.
+    """Properties of a method, for code that distinguishes methods.
 
     Attributes:
         is_open: True if the schedule chooses between several methods.
-        is_for_all_tasks: True if it solves each task; otherwise only those whose ``tasks.Description.methods`` name it.
+        is_for_all_tasks: True if it solves every task; otherwise it solves the tasks with this method in
+            ``tasks.Description.methods``.
         may_eliminate: True if an exact plan may give the answer.
         may_bound: True if mini-buckets may give bounds where an exact plan does not fit.
         bounds: True if only mini-buckets give the answer.
         partitions_query: True if mini-buckets are made for the maximisation of ``mmap``.
         seeks_optimum: True if it only solves optimisation tasks, and needs no plan.
-        searches: True if it is branch and bound.
-        filters: True if it drops tuples that can be part of no better solution.
-        runs_on_clusters: True if workers of a cluster share it.
+        searches: True for branch and bound.
+        filters: True if it drops tuples that cannot be part of a better solution.
+        runs_on_clusters: True if workers of a cluster can share its work.
     """
 
     is_open: bool = False

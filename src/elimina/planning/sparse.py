@@ -1,10 +1,10 @@
-"""Choice of the steps on sparse tables (which hold only allowed tuples), and lower bounds on the rest.
+"""Choice of steps that work on sparse tables (of allowed tuples only), and lower bounds on the rest of the problem.
 
-The bounds for a step are made by mini-buckets over the same tree (mini-bucket tree elimination; R. Mateescu,
+The bounds for a step are computed by mini-buckets over the same tree (mini-bucket tree elimination; R. Mateescu,
 R. Dechter, K. Kask, "Tree approximation for belief updating", AAAI 2002): one pass towards the roots bounds each
-bucket's message from below, one back bounds all that is outside its subtree. A tuple whose value and bounds together
-are forbidden can be no part of a solution (function filtering: M. Sanchez, J. Larrosa, P. Meseguer, "Improving tree
-decomposition methods with function filtering", IJCAI 2005).
+bucket's message from below, and one pass back bounds the factors outside its subtree. A tuple whose value and bounds
+add up to a forbidden cost cannot be part of a solution (function filtering: M. Sanchez, J. Larrosa, P. Meseguer,
+"Improving tree decomposition methods with function filtering", IJCAI 2005).
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from elimina.problem.tasks import described, tasks_that
 from elimina.problem.unpacked import rows_of
 
 _DENSE_SHARE = 0.5
-"""Share of allowed cells above which sparse tables do not pay: tuples also store a key, and are found by searching."""
+"""Share of allowed cells above which dense tables are better: each tuple also stores a key, and has to be searched."""
 
 _MAX_READ_CELLS = 1 << 22
-"""Largest number of cells of a factor whose joint support is counted."""
+"""Largest number of cells of a factor whose allowed cells are counted jointly."""
 
 
 def reason_for_dense(problem: Problem) -> str | None:
@@ -53,9 +53,9 @@ class Density(NamedTuple):
     """Density of a table.
 
     Attributes:
-        share: Share of its cells that are feasible.
-        kept: Density after the next elimination: share of the assignments of the other variables for which the
-            eliminated variable has a feasible value.
+        share: Share of allowed cells.
+        kept: Density after the next elimination: share of the assignments of the other variables at which the
+            eliminated variable has an allowed value.
     """
 
     share: float
@@ -63,22 +63,22 @@ class Density(NamedTuple):
 
     @staticmethod
     def independent(share: float, domain: int) -> Density:
-        """Return the density of a table whose cells are allowed independently."""
+        """Return the density of a table whose cells are allowed independently of each other."""
         return Density(share, -math.expm1(domain * math.log1p(-min(share, 1 - 1e-16))))
 
 
 def densities(
     problem: Problem, factors: Sequence[FactorLayout], sliced: Sequence[int] = (), tuples: Sequence[int | None] = ()
 ) -> list[Density]:
-    """Return the density of each factor, whose first variable is eliminated next.
+    """Return the density of each factor; its first variable is the one that is eliminated next.
 
     The densities of large and listed factors are estimated from those of their members.
 
     Args:
         problem: Problem without slices.
         factors: Factors of a slice.
-        sliced: The variables that slices fix: the mean over them is taken.
-        tuples: Largest number of tuples of each factor; None for a factor that may not be listed.
+        sliced: Conditioned variables; densities are means over their values.
+        tuples: Largest number of tuples of each factor; None for a factor that must not be listed.
     """
     tuple_limits = tuples or [None] * len(factors)
     forbidding = set(problem.tables.listed.forbidding(problem.model.sense).tolist())
@@ -114,26 +114,26 @@ def _density(table: Table, problem: Problem) -> float:
 
 
 def joined_sizes(step: Step) -> tuple[int, ...]:
-    """Return the sizes of the axes of the output's tuples: those that at least one table has.
+    """Return the sizes of the axes of the output's tuples: those axes that at least one table has.
 
-    If a later dense step needs a matrix, the output has further axes, along which its cells are equal.
+    If a later dense step needs a matrix, the output has additional axes along which its cells are equal.
     """
     axes = zip(step.sizes, *(operand.strides for operand in step.operands), strict=True)
     return tuple(size for size, *strides in axes if any(strides))
 
 
 def log_cells(step: Step) -> float:
-    """Return the natural logarithm of the number of combinations of the output's tuples and the eliminated values."""
+    """Return the natural logarithm of the number of combinations of the output's tuples and eliminated values."""
     return sum(map(math.log, joined_sizes(step))) + math.log(step.domain)
 
 
 def predicted_shares(domain: int, tables: Sequence[Density]) -> tuple[float, float]:
-    """Return the logarithms of two shares: of a step's allowed combinations, and of its output's allowed cells.
+    """Return the logarithms of two shares: of allowed combinations of a step, and of allowed cells of its output.
 
-    The second is exact if all tables but one are full. Otherwise, it lies halfway between two guesses. The first treats
-    all cells as independent, which is too low if a table makes one variable a function of others. The second takes
-    only the values of the eliminated variable that the most restrictive table allows; the other tables allow each of
-    them independently.
+    The second one is exact if all tables but one are full. Otherwise, it is the mean of two estimates. The first one
+    treats all cells as independent, which is too low if a table determines one variable from others. The second one
+    uses only the values of the eliminated variable that the most restrictive table allows; the other tables allow each
+    of these values independently.
     """
     logs = [math.log(table.share) if table.share > 0 else -math.inf for table in tables]
     joint = sum(logs)
@@ -160,15 +160,15 @@ def tuple_bytes(sizes: Sequence[int], itemsize: int) -> int:
 
 
 def tuples_cannot_pay(plan: Plan, problem: Problem, machine: Machine) -> bool:
-    """Return whether even the longest step of a dense plan, by the plan's figures, is shorter than any sparse step.
+    """Return whether even the longest step of a dense plan is estimated to be shorter than any sparse step.
 
-    False if the plan does not fit, or a table lists its tuples.
+    The result is False if the plan does not fit, or if a table lists its tuples.
     """
     if not plan.fits or any(table.rows is not None for table in problem.tables):
         return False
     cells = float(plan.largest_table)
     moved, work = (MAX_OPERANDS + 1) * cells * plan.itemsize, cells * max(problem.model.sizes, default=1)
-    # Larger steps are divided among threads, so the largest step on one thread may be the longest one.
+    # Larger steps are divided among threads, so the longest step may be the largest one that runs on a single thread.
     longest = max(machine.step_seconds(moved, some, MAX_OPERANDS) for some in (work, min(work, 0.99 * machine.shared)))
     return longest < machine.rows_step
 
@@ -176,23 +176,24 @@ def tuples_cannot_pay(plan: Plan, problem: Problem, machine: Machine) -> bool:
 def make_sparse_plan(
     plan: Plan, problem: Problem, machine: Machine, whole: bool = False, times: float = 1.0, listed: bool = True
 ) -> Plan | None:
-    """Plan steps on sparse tables if they are expected to be faster, or if only they fit; None: all stay dense.
+    """Plan steps on sparse tables if they are expected to be faster, or if only they fit; None: all tables stay dense.
 
     Unless ``whole`` is set, a returned plan fits.
 
-    The expected numbers of tuples assume independent tables; a run that counts more tuples makes a new plan. A factor
-    is listed if all steps that read it work on sparse tables.
+    The expected numbers of tuples assume independent tables; a run that finds more tuples makes a new plan. A factor is
+    listed if all steps that read it work on sparse tables.
 
     Args:
         plan: Dense plan.
-        problem: Problem that the plan was made for, without slices.
+        problem: Problem of the plan, without slices.
         machine: Cost model of the device.
-        whole: True if all steps that read a table are to be sparse.
-        times: Expected number of tuples, relative to that of independent tables.
+        whole: True to make all steps sparse that read a table.
+        times: Expected number of tuples, relative to independent tables.
         listed: True if factors may be listed.
 
     Raises:
-        UnsupportedError: ``whole`` is set, and the task or the dtype has no sparse tables, or the plan has no steps.
+        UnsupportedError: ``whole`` is set, but the task or the dtype does not support sparse tables, or there are no
+            steps.
     """
     reason = reason_for_dense(problem)
     if reason is None and plan.dtype not in DTYPES:
@@ -211,7 +212,7 @@ def make_sparse_plan(
         return None
     chosen = _with_forms(plan, machine, factor_densities, whole, times, only_fitting=not whole)
     if chosen is None:
-        # The fastest plan does not fit; without its dense tables, it may.
+        # The fastest plan does not fit, but it may fit without its dense tables.
         chosen = _with_forms(plan, machine, factor_densities, True, times, only_fitting=True)
     if chosen is None or chosen is plan:
         return None
@@ -219,7 +220,7 @@ def make_sparse_plan(
 
 
 def _slice_seconds(plan: Plan, problem: Problem) -> float:
-    """Return the estimated seconds of slices besides their steps: each one encodes the factors that it changes."""
+    """Return the estimated seconds of slices in addition to their steps: each slice encodes the factors that change."""
     if not plan.form.variables:
         return 0.0
     runs = slice_runs(plan.form.sizes)
@@ -228,7 +229,7 @@ def _slice_seconds(plan: Plan, problem: Problem) -> float:
     for factor in plan.factors:
         tables = [problem.tables[member] for member in factor.members]
         level = max((level_of.get(v, 0) for table in tables for v in table.scope), default=0)
-        # Each slice reads all tuples of a list, and compares them with each of its values.
+        # Each slice reads all tuples of a list, and compares them with the values of its conditioned variables.
         lists = [table for table in tables if table.rows is not None]
         numbers = sum(len(table.values) * (1 + len(level_of.keys() & table.scope)) for table in lists)
         numbers += factor.span if factor.tuples is None else 0
@@ -237,7 +238,7 @@ def _slice_seconds(plan: Plan, problem: Problem) -> float:
 
 
 class _FactorDensities(NamedTuple):
-    """A plan's factors: their densities, and their tuples where they may be listed."""
+    """Densities of a plan's factors, and their tuples where they may be listed."""
 
     densities: Sequence[Density]
     tuples: Sequence[int | None]
@@ -251,7 +252,7 @@ def _with_forms(
     times: float,
     only_fitting: bool = False,
 ) -> Plan | None:
-    """Return the plan with each step's fastest form, or all sparse if ``whole`` is set.
+    """Return the plan with the fastest form of each step; all steps are sparse if ``whole`` is set.
 
     The result is None if ``only_fitting`` is set and the plan does not fit.
     """
@@ -295,7 +296,7 @@ def _with_forms(
 
 
 class _Chooser:
-    """Choice of sparse or dense tables, step by step: the forecast of a message needs those of earlier messages."""
+    """Choice between sparse and dense tables, step by step: the forecast of a message uses earlier forecasts."""
 
     def __init__(self, plan: Plan, machine: Machine, factor_densities: _FactorDensities, times: float) -> None:
         self._plan, self._machine, self._factor_densities, self._times = plan, machine, factor_densities, times
@@ -321,7 +322,7 @@ class _Chooser:
             o.cells for o in step.operands if o.source < 0 and self._factor_densities.tuples[o.factor] is not None
         )
         dense += listed / speeds().encoded
-        # The cells of tuples are written, then copied to the arena of the dense steps.
+        # A dense step writes the cells of tuples, and then copies them to its arena.
         dense += sum(2 * o.cells for o in step.operands if self._reads_rows(o)) * item / machine.fresh
         possible = bool(step.operands) and sum(map(field_bits, (*joined_sizes(step), step.domain))) <= WORD * (
             MAX_KEY_WORDS - 1
@@ -336,7 +337,7 @@ class _Chooser:
         if operand.source >= 0:
             return Density.independent(self._shares[operand.source], domain)
         factor = self._factor_densities.densities[operand.factor]
-        # A step that only joins eliminates no variable.
+        # A step that only joins tables does not eliminate a variable.
         return factor if domain > 1 else Density.independent(factor.share, 1)
 
     def _reads_rows(self, operand: Operand) -> bool:
@@ -350,12 +351,12 @@ class _Chooser:
 
 
 def exp(exponent: float) -> float:
-    """Return the exponential of a number; infinity where it is beyond a float."""
+    """Return the exponential of a number; infinity if it exceeds the range of floats."""
     return math.exp(exponent) if exponent < 700 else math.inf
 
 
 def _dense_first(steps: Sequence[Step], forms: Sequence[StorageForm], levels: Sequence[int]) -> list[int]:
-    """Return the steps in a new sequence: on each level, dense ones that read no tuples come first, to run together."""
+    """Return a new sequence of steps: at each level, dense steps that read no tuples come first, and run together."""
     late: list[bool] = []
     for step, form in zip(steps, forms, strict=True):
         late.append(form.in_rows or any(late[o.source] for o in step.operands if o.source >= 0))
@@ -374,7 +375,7 @@ def _moved(steps: Sequence[Step], sequence: Sequence[int]) -> list[Step]:
 
 
 def _place_outputs(steps: list[Step], outputs: Sequence[Output], first: int) -> list[Step]:
-    """Place the parts of the answer next to each other, so that nothing between them takes memory."""
+    """Place the outputs next to each other, so that no memory between them is wasted."""
     for number in dict.fromkeys(output.step for output in outputs):
         steps[number] = steps[number]._replace(out_offset=first)
         first += steps[number].out_span
@@ -382,14 +383,14 @@ def _place_outputs(steps: list[Step], outputs: Sequence[Output], first: int) -> 
 
 
 def _message_bytes(step: Step, form: StorageForm, item: int) -> int:
-    """Return the bytes of a step's output, with tuples or with all cells."""
+    """Return the bytes of a step's output: of its tuples or of all cells."""
     if not form.in_rows:
         return step.out_span * item
     return math.ceil(min(form.rows, 2.0**62)) * tuple_bytes(joined_sizes(step), item)
 
 
 def _peak(sparse: Sparse, item: int, keep: bool) -> int:
-    """Return the expected peak bytes of messages, with the sorted copies of a step's inputs and of its output."""
+    """Return the expected peak bytes of messages, including sorted copies of a step's inputs and of its output."""
     sizes = [_message_bytes(step, form, item) for step, form in zip(sparse.steps, sparse.forms, strict=True)]
     end = len(sparse.steps)
     last = [end if n in sparse.lasting else max(step.readers, default=end) for n, step in enumerate(sparse.steps)]
@@ -398,7 +399,7 @@ def _peak(sparse: Sparse, item: int, keep: bool) -> int:
         gone[reader] = gone.get(reader, 0) + sizes[number]
     live = peak = 0
     for number, step in enumerate(sparse.steps):
-        # Operands are first sorted by the step's order of variables, which takes their bytes again.
+        # Operands are first copied in the step's order of variables, which takes their bytes a second time.
         read = sum(sizes[o.source] for o in step.operands if o.source >= 0)
         factors = (sparse.factors[o.factor] for o in step.operands if o.source < 0)
         read += sum(factor.span * item for factor in factors if factor.tuples is not None)
@@ -410,17 +411,17 @@ def _peak(sparse: Sparse, item: int, keep: bool) -> int:
 
 
 def groups(sparse: Sparse) -> list[tuple[bool, list[int]]]:
-    """Return runs of consecutive steps of one kind: True if the steps work on tuples, and the steps' numbers."""
+    """Return runs of consecutive steps of one kind: a flag (True if they work on tuples), and the steps' numbers."""
     numbers = range(len(sparse.steps))
     return [(kind, list(group)) for kind, group in itertools.groupby(numbers, lambda n: sparse.forms[n].in_rows)]
 
 
 CELLS = 1 << 12
-"""Cells of a mini-bucket's message, unless its tables are larger: larger messages drop few more rows."""
+"""Largest number of cells of a mini-bucket's message, unless its tables are larger: more cells drop few more tuples."""
 
 
 def outside(plan: Plan, sizes: Sequence[int]) -> OutsideBounds:
-    """Plan the bounds of a plan's steps.
+    """Plan the computation of bounds for a plan's steps.
 
     Args:
         plan: Exact plan for the optimum of integer costs (``min-sum``).
@@ -471,7 +472,7 @@ def outside(plan: Plan, sizes: Sequence[int]) -> OutsideBounds:
 
 
 class _TablePlaces:
-    """Places of a plan's factors, and of the messages of the program of its bounds."""
+    """Positions of a plan's factors, and of the messages in the program that computes bounds."""
 
     def __init__(self, factors: Sequence[FactorLayout], steps: Sequence[Step]) -> None:
         self._factors, self._steps = factors, steps
@@ -493,7 +494,7 @@ class _TablePlaces:
 
 
 def blocks(sizes: Sequence[int]) -> Iterator[tuple[slice, ...]]:
-    """Yield boxes of at most ``BLOCK_CELLS`` cells that make up a table of these sizes, in the order of its cells."""
+    """Yield boxes of at most ``BLOCK_CELLS`` cells that make up a table of these sizes, in the order of cells."""
     whole = (slice(None),) * len(sizes)
     max_cells = tables_of_models.BLOCK_CELLS
     if math.prod(sizes) <= max_cells:

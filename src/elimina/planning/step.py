@@ -1,4 +1,4 @@
-"""A step of a plan: the tables of a bucket, the variables that it eliminates, its message, and its packed record."""
+"""A step of a plan, with its tables, its eliminated variables, its output, and its packed record."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from elimina.planning.record import (
 )
 
 JOIN, MATCHING = -1, -2
-"""Instead of an eliminated variable: the step joins tables, or matches moments of mini-buckets."""
+"""Values of ``Step.variable`` for steps that join tables and for steps that match moments of mini-buckets."""
 
 
 def _weight_word(weight: float) -> int:
-    """Return the word that holds a weight."""
+    """Return the bits of a weight as a word."""
     word: int = struct.unpack("q", struct.pack("d", weight))[0]
     return word
 
@@ -47,8 +47,8 @@ class Operand(NamedTuple):
         factor: Index of the prepared factor, or -1 if the table is a message.
         source: Index of the step that wrote the message, or -1 if the table is a factor.
         offset: Start in the arena, in elements.
-        domain_stride: Elements between two values of the eliminated variable (0 if there is none).
-        strides: Elements between two values of each axis of the step's output; 0 where the table lacks the axis.
+        domain_stride: Stride of the eliminated variable, in elements (0 if the table lacks it).
+        strides: Stride of each axis of the step's output, in elements; 0 where the table lacks the axis.
         cells: Number of cells.
     """
 
@@ -61,30 +61,31 @@ class Operand(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A step that combines tables and eliminates variables at once.
+    """A step that combines tables and eliminates variables in one pass.
 
     A step that only joins tables, or matches the moments of mini-buckets, has ``domain`` 1.
 
-    The output's axes come in the order slow, middle, fast (see ``include/elimina/program.hpp``); operands in the order
-    lhs, rhs, streamed. The operands of a moment-matching step are the marginals of all mini-buckets.
+    The axes of the output are sorted into slow, middle and fast axes (see ``include/elimina/program.hpp``), and the
+    operands into lhs, rhs and streamed tables. The operands of a moment-matching step are the marginals of all
+    mini-buckets.
 
     Attributes:
-        variable: The eliminated variable, the first one of several, or ``JOIN`` or ``MATCHING``.
-        domain: Number of values of the eliminated variable, or of combinations of several.
+        variable: The eliminated variable (the first one of several), or ``JOIN``, or ``MATCHING``.
+        domain: Number of values of the eliminated variable, or of combinations of values of several.
         axes: Variables of the output.
         sizes: Number of values of each variable of the output.
-        out_strides: Elements between two values of each axis in the output.
+        out_strides: Stride of each axis in the output, in elements.
         outer: Number of slow axes.
         mid: Number of middle axes.
         operands: Tables that the step reads.
         tables_a: Number of tables without a fast axis (lhs). In a moment-matching step: index of its mini-bucket.
-        tables_b: Number of the next tables, which have no middle axis (rhs).
+        tables_b: Number of the following tables, which have no middle axis (rhs).
         out_offset: Start of the output in the arena, in elements.
-        out_span: Elements that the output takes there, padding included.
-        readers: The steps that read the output, in order; none if it is part of the answer.
-        weight: Weight of a step in ``log-sum-exp`` (``include/elimina/semiring.hpp``); of a moment-matching step there,
-            the share of the marginals' sum that its mini-bucket gets. Unused in other semirings.
-        others: Further variables that the step eliminates, and their numbers of values.
+        out_span: Number of elements of the output in the arena, including padding.
+        readers: The steps that read the output, in order; empty if it is part of the answer.
+        weight: Weight of a step in ``log-sum-exp`` (``include/elimina/semiring.hpp``); in a moment-matching step, the
+            share of the marginals' sum that its mini-bucket gets. Not used in other semirings.
+        others: Further variables that the step eliminates, with their numbers of values.
     """
 
     variable: int
@@ -109,7 +110,7 @@ class Step(NamedTuple):
 
         Args:
             record: Words of the record.
-            span: Elements of the output.
+            span: Number of elements of the output.
             readers: The steps that read the output.
             factors: Factor of each table that the step reads; -1 for a message.
         """
@@ -171,7 +172,7 @@ class Step(NamedTuple):
 
     @property
     def out_cells(self) -> int:
-        """Cells of the output."""
+        """Number of cells of the output."""
         return math.prod(self.sizes)
 
     @property
@@ -181,17 +182,17 @@ class Step(NamedTuple):
 
 
 class FactorLayout(NamedTuple):
-    """Place in the arena of a group of factors, joined to one table.
+    """Position in the arena of a group of factors that are joined to one table.
 
     Attributes:
         members: Indices into the prepared tables.
-        scope: Variables, earliest eliminated first.
+        scope: Variables in elimination order.
         sizes: Number of values of each variable.
-        strides: Elements between two values of each variable, where the cells are written out.
+        strides: Stride of each variable in elements, if all cells are stored.
         offset: Start in the arena, in elements.
-        span: Elements that the table takes, padding included.
-        tuples: Bound on the number of tuples that the table allows, if tuples are listed in its place
-            (``running.encoding``); None: its cells are written out.
+        span: Number of elements of the table, including padding.
+        tuples: Upper bound on the number of allowed tuples, if the table is a list of tuples (``running.encoding``);
+            None: all cells are stored.
     """
 
     members: tuple[int, ...]
@@ -213,7 +214,8 @@ class Output(NamedTuple):
 
     Attributes:
         step: The step that writes it.
-        scope: The variables whose unnormalised marginal it is, in the order of its axes; empty: a factor of the answer.
+        scope: Variables of the unnormalised marginal, in the order of the axes; empty: the output is a factor of the
+            answer.
     """
 
     step: int

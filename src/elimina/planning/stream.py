@@ -1,4 +1,4 @@
-"""Steps whose tables pass through a device in tiles: places and transfers; no device is needed."""
+"""Steps whose tables pass through a device in tiles: memory layout and copies; planning needs no device."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ from elimina.planning.record import (
 from elimina.planning.step import Step
 
 UNIT_BYTES = 64
-"""Alignment of the rows of a copied part of a table, where the table's layout leaves it open."""
+"""Alignment of the rows of a table's copied part, if the table's layout does not determine it."""
 
 
 class Window(NamedTuple):
     """Memory of the device for the parts of a table that tiles read or write.
 
-    The memory is divided into slots. Each slot holds one part of the table, and later parts reuse it.
+    The memory is divided into slots. Each slot contains one part of the table at a time.
 
     Attributes:
         start: Start of the first slot on the device, or of the whole table, in elements.
         slots: Number of slots; 0: the whole table stays on the device until the last step that reads it has run.
-        span: Elements of a slot.
-        strides: Elements between two values of each axis of the step's output.
-        domain_stride: Elements between two values of the eliminated variable.
-        whole: True if the only slot holds the whole table, which is copied for the first tile.
+        span: Number of elements of a slot.
+        strides: Stride of each axis of the step's output, in elements.
+        domain_stride: Stride of the eliminated variable, in elements.
+        whole: True if the only slot contains the whole table, which is copied for the first tile.
     """
 
     start: int
@@ -54,15 +54,15 @@ class Window(NamedTuple):
 
 
 class StreamedStep(NamedTuple):
-    """A step that a device runs in tiles: boxes of its output's cells.
+    """A step that a device runs in tiles, which are boxes of its output's cells.
 
     Attributes:
         step: Number of the step in the plan.
         lengths: Lengths of a tile along each axis of the output.
         loops: Axes with several tiles, the slowest first.
-        windows: Device memory of the operands, and last that of the output.
-        download: True if the output is wanted on the host.
-        after: Steps whose outputs were in the place of this output.
+        windows: Device memory of the operands, followed by that of the output.
+        download: True if the output is needed on the host.
+        after: Earlier steps whose outputs overlap the memory of this output.
     """
 
     step: int
@@ -77,13 +77,13 @@ class Stream(NamedTuple):
     """A plan whose arena is larger than its device.
 
     Attributes:
-        steps: Steps that the device runs; the host runs the others, in the order of all steps.
-        cells: Elements on the device.
-        up: Elements that are copied to the device.
-        down: Elements that are copied back.
+        steps: Steps that the device runs; the host runs the other steps.
+        cells: Number of elements of the device's memory.
+        up: Number of elements copied to the device.
+        down: Number of elements copied to the host.
         seconds: Estimated time of the copies.
-        upload_span: Largest number of elements that are uploaded for one tile.
-        download_span: Largest number of elements that one tile downloads.
+        upload_span: Largest number of elements uploaded for one tile.
+        download_span: Largest number of elements downloaded after one tile.
     """
 
     steps: tuple[StreamedStep, ...]
@@ -96,12 +96,12 @@ class Stream(NamedTuple):
 
 
 class Streamed(Form):
-    """Tables of one run outside the device, through which they pass in tiles.
+    """Tables of one run that are not stored on the device, but pass through it in tiles.
 
     Attributes:
-        stream: Passage of the tables; None if the plan does not fit and only its figures are shown.
-        scratch: The directory of the file that the tables lie in; None: they lie in the host's memory.
-        limits: Bytes that may be used of the host's memory (by a GPU's plan) and of the disk.
+        stream: Copies of the tables; None if the plan does not fit and only shows its figures.
+        scratch: Directory for the tables' file; None: they lie in host memory.
+        limits: Memory limits of the host (if a GPU runs the plan) and of the disk, in bytes.
         is_resident: False, because the tables do not lie on the device.
     """
 
@@ -111,11 +111,11 @@ class Streamed(Form):
     is_resident: bool = False
 
     def program_fields(self) -> dict[str, Any]:
-        """Return the passage and the directory."""
+        """Return the copies and the directory."""
         return {"stream": self.stream, "scratch": self.scratch}
 
     def rows(self, plan: Plan) -> list[tuple[str, str]]:
-        """Return the number of steps in tiles, and the bytes that are copied."""
+        """Return the number of steps in tiles, and the number of copied bytes."""
         if self.stream is None:
             return []
         item = plan.itemsize
@@ -124,7 +124,7 @@ class Streamed(Form):
 
 
 class StreamedTable(NamedTuple):
-    """A table in the arena; ``source``: the step that writes it, or -1."""
+    """A table in the arena; ``source``: the step that writes it; -1: a factor."""
 
     offset: int
     domain_stride: int
@@ -156,12 +156,12 @@ class StepTables(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """A box of a table: runs of elements that follow each other, repeated in rows.
+    """A box of a table, as contiguous runs of elements that repeat along rows.
 
     Attributes:
         host: Start in the arena.
         device: Start on the device.
-        run: Elements of a run.
+        run: Number of elements of a run.
         rows: Count, stride in the arena and stride on the device for each axis of runs, the fastest axis first.
     """
 
@@ -177,20 +177,20 @@ class Copy(NamedTuple):
 
 
 class StreamTile(NamedTuple):
-    """Work of one tile of a step. Numbers of tiles count from 1; 0: no tile to wait for.
+    """Work of one tile of a step. Tiles are numbered from 1; where a tile is awaited, 0 means none.
 
     Attributes:
         number: Number of the tile in the run.
         step: Step of the tile.
-        lengths: Cells along each axis of the output.
-        offsets: Offsets of the operands and then of the output on the device.
+        lengths: Number of cells along each axis of the output.
+        offsets: Offsets on the device of the operands, followed by that of the output.
         streamed: Layout of its tables on the device.
-        uploads: Copies to the device before it runs.
-        downloads: Copies to the arena after the kernel.
-        written: Tile whose download wrote the last uploaded bytes.
-        ran: The tile that must have run before the uploads.
-        fetched: The tile whose download has to be over before the uploads.
-        free: The tile whose download has to be over before this one runs.
+        uploads: Copies to the device before the tile runs.
+        downloads: Copies to the arena after the tile ran.
+        written: Tile whose download wrote the last of the uploaded bytes.
+        ran: Tile that must have run before the uploads.
+        fetched: Tile whose download must be complete before the uploads.
+        free: Tile whose download must be complete before this tile runs.
     """
 
     number: int
@@ -207,7 +207,7 @@ class StreamTile(NamedTuple):
 
 
 class BoxShape(NamedTuple):
-    """Layout of a box on the device; ``rows``: axis (-1: the eliminated variable), count, arena stride."""
+    """Layout of a box on the device; ``rows``: axis (-1: the eliminated variable), count and arena stride of each."""
 
     strides: tuple[int, ...]
     domain_stride: int
@@ -219,12 +219,12 @@ class BoxShape(NamedTuple):
 def shape_of(record: StepTables, table: StreamedTable, lengths: Sequence[int], itemsize: int) -> BoxShape:
     """Return the layout on the device of the box of cells that a tile reads or writes.
 
-    Axes that the box covers completely keep their strides in the arena, padding included; slower axes are packed. The
-    output's fast axes stay contiguous, because kernels rely on it.
+    Axes that the box covers completely keep their strides in the arena, including padding; slower axes are packed. The
+    output's fast axes stay contiguous, because kernels depend on it.
 
     Args:
         record: Record of the step.
-        table: One of its tables.
+        table: One of the step's tables.
         lengths: Lengths of the tile along each axis of the output.
         itemsize: Bytes of an element.
     """
@@ -255,8 +255,8 @@ class Schedule:
     """The tiles of a run, with consecutive numbers.
 
     Args:
-        words: Packed program.
-        starts: Starts of its steps.
+        words: Words of a packed program.
+        starts: Start of each step's record.
         itemsize: Bytes of an element.
     """
 
@@ -266,7 +266,7 @@ class Schedule:
         self.number = 0
 
     def tiles(self, streamed: StreamedStep) -> Iterator[StreamTile]:
-        """Yield the tiles of the next step; steps come in the plan's order."""
+        """Yield the tiles of the next step; steps have to come in the plan's order."""
         start = int(self._starts[streamed.step])
         words = self._words[start : start + self._words[start]].tolist()
         record = StepTables.of(Step.of_record(words, 0, (), [-1] * words[TABLES]))
@@ -333,12 +333,12 @@ def _copy(box: _Box, table: StreamedTable, window: Window, device: int) -> Copy:
 
 
 class _Operand:
-    """Contents of an operand's slots.
+    """State of an operand's slots.
 
     Args:
         table: Table of the operand.
         window: Device memory of its parts.
-        before: The last tile of earlier steps, which used the same memory.
+        before: Last tile of the earlier steps that used the same memory.
     """
 
     def __init__(self, table: StreamedTable, window: Window, before: int) -> None:
@@ -349,11 +349,11 @@ class _Operand:
         self.ran = self.fetched = 0
 
     def reserve(self, box: _Box, number: int) -> tuple[int, Copy | None]:
-        """Return the offset of a tile's input part, and the copy that brings it; None if it is there already."""
+        """Return the offset of a tile's input, and the copy that provides it (None if it is on the device already)."""
         if not self.window.slots:
             return self.window.start + _start(self.table, box.first), None
         if self.window.whole:
-            return self._take_whole(box)
+            return self._reserve_whole(box)
         first_cell = tuple(at for at, stride in zip(box.first, self.table.strides, strict=True) if stride)
         copy = None
         if first_cell != self._first_cell:
@@ -367,7 +367,7 @@ class _Operand:
         self._used[slot] = number
         return self.window.start + slot * self.window.span, copy
 
-    def _take_whole(self, box: _Box) -> tuple[int, Copy | None]:
+    def _reserve_whole(self, box: _Box) -> tuple[int, Copy | None]:
         copy = None
         if not self._loads:
             self._loads = 1
@@ -380,13 +380,13 @@ class _Operand:
 
 
 class _Output:
-    """Places of an output's parts on the device.
+    """State of an output's slots.
 
     Args:
         table: The output in the arena.
-        window: The output's slots.
-        before: Tile whose download has to be over before a slot is first written.
-        after: The same for an output that stays whole on the device.
+        window: Device memory of its parts.
+        before: Tile whose download must be complete before the first use of a slot.
+        after: Tile whose download must be complete before the output is written, if it stays whole on the device.
     """
 
     def __init__(self, table: StreamedTable, window: Window, before: int, after: int) -> None:
@@ -395,7 +395,7 @@ class _Output:
         self._reserved_rows, self._after = 0, after
 
     def reserve(self, box: _Box, number: int) -> tuple[int, int]:
-        """Return the offset of a tile's part, and the tile whose download has to be over before it is written."""
+        """Return the offset of a tile's part, and the tile whose download must be complete before it is written."""
         if not self.window.slots:
             return self.window.start + _start(self.table, box.first), self._after
         slot = self._reserved_rows % self.window.slots
@@ -405,7 +405,7 @@ class _Output:
 
 
 def tile_record(words: NDArray[np.int64], start: int, tile: StreamTile) -> list[int]:
-    """Return the packed step of a tile: that of the whole step with other sizes, strides and offsets."""
+    """Return the packed step of a tile: the whole step's record with other sizes, strides and offsets."""
     record: list[int] = words[start : start + words[start]].tolist()
     axes, outer, lo = record[AXES], record[OUTER_AXES], record[OUTER_AXES] + record[MID_AXES]
     *windows, output = tile.streamed.windows

@@ -1,4 +1,4 @@
-"""Memory tier of a plan's arena: the device, the host, or a file. Tiles of arenas that are larger than their device."""
+"""Memory tier of a plan's arena (device, host or file), and tiles of arenas that exceed the device."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ from elimina.planning.stream import (
 )
 
 HOST_WORK = 1 << 17
-"""Combinations of the largest step that the host runs itself, because its tables already lie there."""
+"""Largest number of combinations of a step that the host runs itself, because its tables are already there."""
 SLOTS = 3
-"""Parts of a table on the device: one is uploaded while another is computed on and a third is downloaded."""
+"""Number of parts of a table on the device: one is uploaded, one is used, and one is downloaded."""
 
 _STAGING_BYTES = 1 << 30
-"""Largest number of bytes of the device for parts in transit, which also take at most half of its memory."""
+"""Largest number of bytes on the device for parts in transit, which are also limited to half of its memory."""
 
 _ACCEPTED_SECONDS_FACTOR = 1.2
-"""The search for a tile ends once the best one takes at most this multiple of the least possible time."""
+"""Ratio to the least possible time at which a tile is accepted, which ends the search for a better one."""
 
 _WHOLE_TABLE_SHARE = 1 / 32
-"""A table that takes at most this share of the room for parts is copied whole: copies of its parts would delay those
-of larger tables."""
+"""Largest share of the memory for parts at which a table is copied whole: copies of its parts would delay those of
+larger tables."""
 
 _UNIT = 256
-"""Bytes to which tables on the device are aligned."""
+"""Alignment of tables on the device, in bytes."""
 
 
 class _Tiling(NamedTuple):
@@ -58,16 +58,16 @@ def plan_stream(
 ) -> Stream | None:
     """Plan the passage of a program through a device of limited size; None if a step does not fit.
 
-    A message that a later step of the device reads stays there while there is room; those that are read last give way
-    first (Belady 1966). Every message that decoding, the host or a later upload needs is copied back as it is made.
+    A message that a later step on the device reads stays there if there is room; the message that is read last is
+    dropped first (Belady 1966). Messages for decoding, for the host or for a later upload are copied to the host.
 
     Args:
         steps: Steps of the plan.
         outputs: Steps that are part of the answer.
         itemsize: Bytes of an element.
-        cells: Elements that the device holds.
-        decoded_from: First step whose messages decoding reads; the number of steps if none are decoded.
-        host_work: Combinations of the largest step that the host does.
+        cells: Number of elements of the device's memory.
+        decoded_from: First step whose messages are decoded; the number of steps if no message is decoded.
+        host_work: Largest number of combinations of a step that the host runs.
     """
     unit = _UNIT // itemsize
     staging = min(cells // 2, _STAGING_BYTES // itemsize) // unit * unit
@@ -91,7 +91,7 @@ def plan_stream(
         if not stays:
             wanted.add(number)
         record = StepTables.of(step)
-        # Choices are cached, because many steps have the same shape, such as those of all rows of a grid.
+        # Choices are cached, because many steps have the same shape (such as those of all rows of a grid).
         tables = tuple((table.domain_stride, table.strides, table.source in here) for table in record.tables)
         key = record.domain, record.sizes, record.lo, tables, stays
         if key not in choices:
@@ -120,17 +120,17 @@ def plan_stream(
 
 
 def _tile_spans(streamed: StreamedStep) -> tuple[int, int]:
-    """Return the elements that a tile fills in its operands' slots, and those of a part of the output."""
+    """Return the number of elements that a tile fills in its operands' slots, and in a part of the output."""
     *operands, output = streamed.windows
     return sum(window.span for window in operands if window.slots), output.span
 
 
 class _MessageArea:
-    """The part of the device where messages stay.
+    """The device memory for messages that stay.
 
     Args:
-        cells: Size of this part in elements.
-        unit: Unit that places are multiples of.
+        cells: Size of this memory in elements.
+        unit: Alignment in elements.
     """
 
     def __init__(self, cells: int, unit: int) -> None:
@@ -139,17 +139,17 @@ class _MessageArea:
         self.starts: dict[int, int] = {}
         self._spans: dict[int, int] = {}
         self._last: dict[int, int] = {}
-        self._gone: list[tuple[int, int, int]] = []
+        self._released: list[tuple[int, int, int]] = []
 
     def admit(self, step: int, span: int, last: int, locked: Collection[int], wanted: set[int]) -> bool:
-        """Find a place for an output, if necessary by releasing outputs that are read later; return whether it has one.
+        """Allocate an output, if necessary by dropping outputs that are read later; return whether there is room.
 
         Args:
-            step: The step that writes it.
-            span: Elements that the output takes.
-            last: The last step of the device that reads it.
-            locked: Outputs that have to stay.
-            wanted: Outputs that are copied to the host; the released ones are added.
+            step: The step that writes the output.
+            span: Number of elements of the output.
+            last: The last step on the device that reads the output.
+            locked: Outputs that must not be dropped.
+            wanted: Outputs that are copied to the host; dropped outputs are added.
         """
         span = -(-span // self._unit) * self._unit
         if span > self.cells:
@@ -166,21 +166,21 @@ class _MessageArea:
         return True
 
     def before(self, step: int) -> tuple[int, ...]:
-        """Return the earlier steps whose outputs overlap the place of a step's output."""
+        """Return the earlier steps whose outputs overlap the memory of a step's output."""
         start, end = self.starts[step], self.starts[step] + self._spans[step]
-        return tuple(sorted({message for message, first, last in self._gone if first < end and start < last}))
+        return tuple(sorted({message for message, first, last in self._released if first < end and start < last}))
 
     def release(self, step: int) -> None:
-        """Forget the outputs that nothing reads after a step."""
+        """Release the outputs that no step after this one reads."""
         for message in [message for message, last in self._last.items() if message in self.starts and last <= step]:
             self._remove(message)
 
     def _remove(self, step: int) -> None:
         start = self.starts.pop(step)
         end = start + self._spans[step]
-        # Later outputs in this place wait for this output, which has already waited for those before it.
-        self._gone = [gone for gone in self._gone if not (start <= gone[1] and gone[2] <= end)]
-        self._gone.append((step, start, end))
+        # Later outputs in this memory wait for this output, which has waited for the earlier ones in its range.
+        self._released = [released for released in self._released if not (start <= released[1] and released[2] <= end)]
+        self._released.append((step, start, end))
 
     def _gap(self, span: int) -> int | None:
         start = 0
@@ -192,7 +192,7 @@ class _MessageArea:
 
 
 def _choose(record: StepTables, here: Collection[int], stays: bool, itemsize: int, room: int) -> _Tiling | None:
-    """Return the fastest tile, by estimate, and the order of the tiles; None if no tile's parts fit the room."""
+    """Return the tile with the least estimated time, and the order of the tiles; None if no tile fits."""
     best: _Tiling | None = None
     whole = _whole_shapes(record, itemsize)
     tables_of_lengths: dict[tuple[int, ...], list[_TiledTable]] = {}  # priorities share most tiles
@@ -222,14 +222,14 @@ def _tiles(sizes: Sequence[int], lengths: Sequence[int]) -> int:
 
 
 def _least(record: StepTables, here: Collection[int], itemsize: int) -> float:
-    """Return a lower bound on the time: everything is copied once."""
+    """Return a lower bound on the time, at which each table is copied once."""
     operands = [table for table in record.tables[:-1] if table.source not in here]
     whole = [shape_of(record, table, record.sizes, itemsize).span for table in (*operands, record.tables[-1])]
     return max(sum(whole[:-1]), whole[-1]) * itemsize / speeds().gpu_link + TILE_SECONDS
 
 
 def _priorities(record: StepTables) -> Iterator[tuple[int, ...]]:
-    """Yield orders in which axes are cut: from the slowest to the fastest, and then with one or two others first."""
+    """Yield orders in which axes are cut: from the slowest to the fastest one, then with one or two others first."""
     strides = record.tables[-1].strides
     natural = sorted((a for a, n in enumerate(record.sizes) if n > 1), key=lambda a: -strides[a])
     yield tuple(natural)
@@ -239,7 +239,7 @@ def _priorities(record: StepTables) -> Iterator[tuple[int, ...]]:
 
 
 def _cuts(sizes: Sequence[int], priority: Sequence[int]) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Yield the lengths of smaller and smaller tiles, and the axes that they cut."""
+    """Yield the lengths of tiles of decreasing size, and the axes that they cut."""
     lengths = list(sizes)
     yield tuple(lengths), ()
     for position, axis in enumerate(priority):
@@ -249,10 +249,10 @@ def _cuts(sizes: Sequence[int], priority: Sequence[int]) -> Iterator[tuple[tuple
 
 
 def _in_one_row(record: StepTables, lengths: Sequence[int], stays: bool) -> bool:
-    """Return whether each tile writes its fast cells contiguously, as kernels assume.
+    """Return whether each tile writes its fast cells contiguously, as kernels require.
 
-    In the whole output (``stays``), fast cells are contiguous only if the axes behind the first one with several cells
-    of a tile are not cut; in a slot, only if these axes are cut into equal parts.
+    In the whole output (``stays``), fast cells are contiguous only if tiles do not cut the axes behind the first axis
+    with several cells of a tile; in a slot, only if these axes are cut into equal parts.
     """
     axes = [a for a in range(record.lo, len(lengths)) if record.sizes[a] > 1]
     wide = next((i for i, a in enumerate(axes) if lengths[a] > 1), len(axes))
@@ -261,16 +261,16 @@ def _in_one_row(record: StepTables, lengths: Sequence[int], stays: bool) -> bool
 
 
 def _orders(cut: tuple[int, ...], front: int) -> Iterator[tuple[int, ...]]:
-    """Yield orders of the loops over tiles: that of the cuts, and the one with its first axis moved to the end."""
+    """Yield two orders of the loops over tiles: the order of the cuts, and with its first axis moved to the end."""
     yield cut
     if len(cut) > 1 and cut[0] == front:
         yield (*cut[1:], cut[0])
 
 
 class _TiledTable(NamedTuple):
-    """A table of a step in a tile: its layout in a slot, the elements of a slot, and the number of slots.
+    """A table of a step in a tile: its layout in a slot, the number of elements of a slot, and the number of slots.
 
-    ``whole`` is True if tiles cut the table, but it is an input small enough to be loaded once as a whole.
+    ``whole`` is True for an input that tiles cut, but that is small enough to be copied as a whole.
     """
 
     table: StreamedTable
@@ -281,7 +281,7 @@ class _TiledTable(NamedTuple):
 
 
 def _whole_shapes(record: StepTables, itemsize: int) -> list[BoxShape]:
-    """Return the layout of each of a step's tables if no tile cuts it."""
+    """Return the layout of each of a step's tables if tiles do not cut it."""
     return [shape_of(record, table, record.sizes, itemsize) for table in record.tables]
 
 
@@ -295,7 +295,7 @@ def _tiled_tables(
 ) -> list[_TiledTable]:
     """Return all tables of a step, the output last.
 
-    ``room``: elements for parts; ``shapes``: layouts of the tables if no tile cuts them.
+    ``room``: elements for parts; ``shapes``: layouts of tables that tiles do not cut.
     """
     unit = _UNIT // itemsize
     tables = []
@@ -331,16 +331,16 @@ def _estimate(
 
 
 def _charge(table: _TiledTable, itemsize: int) -> int:
-    """Return the bytes of a copy, plus the cost of its runs in bytes."""
+    """Return the bytes of a copy, including the cost of its runs in bytes."""
     return table.span * itemsize + RUN_BYTES * math.prod(count for _, count, _ in table.shape.rows)
 
 
 def _windows(
     record: StepTables, lengths: tuple[int, ...], room: _MessageArea, stays: int, itemsize: int, staging: int
 ) -> tuple[Window, ...]:
-    """Return the windows of a step's tables, their slots behind the message area.
+    """Return the windows of a step's tables; their slots follow the message area.
 
-    ``stays``: number of the step if its output is in the message area, else -1.
+    ``stays``: number of the step if its output is in the message area; otherwise -1.
     """
     windows: list[Window] = []
     at = room.cells
@@ -357,18 +357,18 @@ def _windows(
 
 UPLOAD_STAGES = 4
 DOWNLOAD_STAGES = 3
-"""Numbers of buffers in pinned memory between a file and a device: for uploads, and for downloads."""
+"""Numbers of buffers in pinned memory between a file and a device: for uploads and for downloads."""
 
 RECORDS = 16
-"""Number of packed tiles that the device holds at a time."""
+"""Number of packed tiles on the device at a time."""
 RECORD_BYTES = 1 << 14
 """Bytes of the longest packed tile."""
 MARGIN = 256
-"""Unused bytes before and behind the tables: kernels read whole vectors, which may reach beyond a table."""
+"""Unused bytes before and after the tables: kernels read whole vectors, which may extend beyond a table."""
 
 
 def fixed_bytes(steps: int) -> int:
-    """Return the bytes of the device that a streamed program takes besides its tables."""
+    """Return the bytes of the device for a streamed program, without its tables."""
     return (16 * steps + RECORDS * RECORD_BYTES) // MARGIN * MARGIN + 3 * MARGIN
 
 
@@ -381,7 +381,7 @@ def check_scratch(folder: str) -> None:
     """Check a directory for scratch files.
 
     Raises:
-        InputError: The path is not a directory that can be written to.
+        InputError: The path is not a writable directory.
     """
     if not os.path.isdir(folder):
         raise InputError(f"the scratch directory {folder!r} is not a directory; name an existing one")
@@ -390,15 +390,15 @@ def check_scratch(folder: str) -> None:
 
 
 def in_tiers(plan: Plan, host: int, scratch: str | None) -> Plan:
-    """Move the arena of a plan that does not fit down the tiers, as far as needed: the host, then a file.
+    """Move the arena of a plan that does not fit to the next tier that suffices: the host, then a file.
 
     Args:
         plan: Any plan.
-        host: Bytes of the host that may be used.
-        scratch: Directory for a file; None: there may be none.
+        host: Memory limit on the host, in bytes.
+        scratch: Directory for a file; None: no file.
 
     Returns:
-        The plan that fits; or, if none does, one that shows the shortage.
+        The plan that fits; if there is none, a plan that shows the shortage.
     """
     if plan.fits:
         return plan
@@ -429,7 +429,7 @@ def in_tiers(plan: Plan, host: int, scratch: str | None) -> Plan:
 
 
 def _from_disk(plan: Plan, outputs: set[int], decoded_from: int, scratch: str) -> Plan:
-    """Return a plan for the CPU whose arena lies in a file; if one of its steps does not fit, the given plan."""
+    """Return a plan for the CPU with its arena in a file; the given plan if one of its steps does not fit."""
     item = plan.itemsize
     arena, fixed = plan.arena_cells * item, plan.factor_cells * item + plan.planning_bytes
     if arena > _free(scratch):

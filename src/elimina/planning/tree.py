@@ -1,4 +1,4 @@
-"""Trees of buckets over groups of tables: the factors of each node, and the message to its parent."""
+"""Trees of buckets over groups of tables: the factors of each node, and its message to its parent."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Node(NamedTuple):
     """A node of a tree.
 
     Attributes:
-        variable: The variable eliminated here.
-        separator: The variables of the message to the parent, earliest eliminated first.
+        variable: The eliminated variable.
+        separator: The variables of the message to the parent, in elimination order.
         parent: Index of the node that receives the message; -1 for a root.
-        factors: Indices of the scopes that are first needed here.
-        children: Nodes whose messages arrive here.
+        factors: Indices of the scopes in the node's bucket.
+        children: Nodes that send their messages to this node.
     """
 
     variable: int
@@ -33,11 +33,11 @@ class Node(NamedTuple):
 
 
 class Tree(NamedTuple):
-    """Nodes in elimination order, so that children come before parents.
+    """Nodes in elimination order: children come before parents.
 
     Attributes:
-        order: The eliminated variables in order.
-        nodes: One node for each variable of the order; in a mini-bucket tree one for each mini-bucket.
+        order: The eliminated variables in elimination order.
+        nodes: One node for each variable of the order; in a mini-bucket tree, one for each mini-bucket.
     """
 
     order: tuple[int, ...]
@@ -50,7 +50,7 @@ class Tree(NamedTuple):
 
 
 Partition = Sequence[Sequence[Sequence[int]]]
-"""Mini-buckets of each variable of an order: places of tables, factors first, then messages."""
+"""Mini-buckets of each variable of an order; each lists positions of tables: factors first, then messages."""
 
 
 def plan_tree(
@@ -63,17 +63,17 @@ def plan_tree(
 ) -> PlannedTree:
     """Eliminate symbolically (Dechter 1999): each scope goes to the bucket of its earliest variable.
 
-    With an ``ibound``, each bucket is divided into mini-buckets (Dechter and Rish 2003). Each is a separate node, and
-    its message has at most ``ibound`` variables, or those of its largest table if these are more.
+    With an ``ibound``, each bucket is partitioned into mini-buckets (Dechter and Rish 2003). Each is a separate node,
+    and its message has at most ``ibound`` variables, or those of its largest table if they are more.
 
     Args:
-        scopes: Non-empty scopes; every variable of theirs occurs in the order or is kept.
+        scopes: Non-empty scopes; each of their variables is in the order or kept.
         sizes: Domain size of every variable of the model.
         order: Variables in elimination order.
-        kept: Variables that are not eliminated; the roots' separators consist of them. A scope of kept variables alone
-            goes to no bucket.
-        ibound: Largest number of variables of a message; None: buckets stay whole.
-        partition: Mini-buckets of each bucket; None: by scopes.
+        kept: Variables that are not eliminated; they make up the separators of the roots. A scope of kept variables
+            only belongs to no bucket.
+        ibound: Largest number of variables of a message; None: buckets are not partitioned.
+        partition: Mini-buckets of each bucket; None: buckets are partitioned by scopes.
     """
     starts, members = scopes if isinstance(scopes, Scopes) else Scopes.of(scopes)
     along, rest = (np.fromiter(variables, np.int32, len(variables)) for variables in (order, kept))
@@ -106,7 +106,7 @@ class Clique(NamedTuple):
     """A maximal clique of a triangulated graph, as a node of a junction tree.
 
     Attributes:
-        scope: Variables of the clique, earliest eliminated first.
+        scope: Variables of the clique in elimination order.
         separator: Variables shared with the parent.
         parent: Index of the parent clique; -1 for a root.
     """
@@ -124,7 +124,7 @@ def junction_tree(planned: PlannedTree) -> tuple[Clique, ...]:
 
 
 _NEGATIVE_WEIGHT = 2.0
-"""Weight of all other mini-buckets of a bucket together, in bounds from below: nearly the best that rounding allows."""
+"""Total absolute weight of the other mini-buckets in lower bounds: nearly the best that rounding allows."""
 
 Bound = Literal["upper", "lower"]
 """Sides of the bounds on a sum."""
@@ -133,23 +133,23 @@ Bound = Literal["upper", "lower"]
 def node_weights(tree: Tree, bound: Bound, zeros: Sequence[bool], maximised: Collection[int] = ()) -> list[float]:
     """Return the weight of each node's elimination, for bounds on sums by Hölder's inequality.
 
-    For positive weights w_r of a bucket's parts that add up to 1::
+    For positive weights w_r of the parts of a bucket that add up to 1::
 
         sum_x prod_r f_r(x) <= prod_r (sum_x f_r(x)^(1 / w_r))^w_r
 
-    The right side is a lower bound instead if one weight is positive (above 1, then) and the others are negative. A
-    weight of 0 is the limit: the largest value (Liu and Ihler 2011, "Bounding the partition function using Hölder's
+    If one weight is positive (and then above 1) and the others are negative, the right side is a lower bound. A weight
+    of 0 is the limit: the largest value (Liu and Ihler 2011, "Bounding the partition function using Hölder's
     inequality").
 
-    In upper bounds, weights are in proportion to the parts' numbers of variables. A lower bound is 0 wherever a part of
-    negative weight is 0, so the positive weight goes to a part that may be 0; among several, to the one with most
+    In upper bounds, weights are proportional to the parts' numbers of variables. A lower bound is 0 where a part of
+    negative weight is 0, so the positive weight goes to a part that may be 0: of several, to the one with most
     variables.
 
     Args:
         tree: A bucket tree.
         bound: Side of the bound.
-        zeros: Flag of each factor: True if it has a value of 0.
-        maximised: Variables that are not summed over (upper bounds only).
+        zeros: Flag of each factor: True if it contains a 0.
+        maximised: Variables that are maximised instead of summed over (upper bounds only).
     """
     weights = [1.0] * len(tree.nodes)
     may_be_zero = [False] * len(tree.nodes)

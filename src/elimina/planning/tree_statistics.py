@@ -14,7 +14,7 @@ from elimina.planning.tree import junction_tree, plan_tree
 from elimina.problem.preparation import Problem
 
 _LARGE_AVERAGE = 2.0**53
-"""Least mean number of cells that is written without decimals."""
+"""Mean number of cells above which it is shown without decimals."""
 
 
 class Statistics(NamedTuple):
@@ -22,8 +22,8 @@ class Statistics(NamedTuple):
 
     Attributes:
         cliques: Number of maximal cliques.
-        levels: Cliques on the longest way from a root.
-        total_cells: Cells of all cliques.
+        levels: Number of cliques on the longest path from a root.
+        total_cells: Number of cells of all cliques.
         largest_clique, average_clique, smallest_clique: Cells of a clique's table.
         largest_separator, average_separator, smallest_separator: Cells of a separator's table; 0 if there are none.
     """
@@ -53,7 +53,7 @@ class Statistics(NamedTuple):
 
 
 def _average(cells: Sequence[int]) -> float:
-    """Return the mean; if the sum is beyond the floats, rounded down to an integer."""
+    """Return the mean, rounded down to an integer if the sum exceeds the range of floats."""
     total, count = sum(cells), max(1, len(cells))
     return total / count if total <= sys.float_info.max else total // count
 
@@ -74,7 +74,7 @@ def tree_statistics(problem: Problem, order: Sequence[int]) -> Statistics:
 
 def plan_statistics(plan: Plan) -> Statistics:
     """Return the sizes of the junction tree of a plan's order, as if all of its cliques were stored."""
-    # Factors are read, because a plan has them even if its steps are not recorded.
+    # Sizes come from the factors, which every plan has, even one without recorded steps.
     domains = {v: size for factor in plan.factors for v, size in zip(factor.scope, factor.sizes, strict=True)}
     sizes = [domains.get(v, 1) for v in range(1 + max((*plan.order, *plan.kept), default=-1))]
     return _statistics(plan_tree([factor.scope for factor in plan.factors], sizes, plan.order, plan.kept), sizes)

@@ -1,1 +1,1 @@
-"""Questions: a model with its evidence, task and query applied."""
+"""Problems: a model restricted to the evidence, task and query of a question."""

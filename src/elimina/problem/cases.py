@@ -20,19 +20,19 @@ def prepare_batch(
     cases: int,
     families: Sequence[tuple[int, ...]] = (),
 ) -> Problem:
-    """Prepare posteriors for many cases at once: the number of the case becomes a variable of the problem.
+    """Prepare the posteriors of many cases at once: the number of the case becomes a variable of the problem.
 
-    Each variable that a case may observe gets a factor of ones over itself and the case's number. It will hold the
-    observations of all cases.
+    Each variable that a case may observe gets a factor of ones over itself and the case's number, which a run fills
+    with the observations of all cases.
 
     Args:
-        model: A probability model, each variable in a factor.
-        observed: The variables that some case may observe.
-        query: Variables of the marginals; None for all. Variables on which neither the marginals nor the probability
-            of the evidence depend are left out.
-        cases: Number of cases; 1 for a problem without a variable that numbers them.
-        families: Scopes of further joint marginals. Each is part of a factor's scope, and has several variables, all of
-            several states.
+        model: A probability model in which each variable is in a factor.
+        observed: The variables that the cases may observe.
+        query: Variables of the marginals; None: all. Variables that affect neither the marginals nor the probability of
+            the evidence are left out.
+        cases: Number of cases; 1: the problem has no variable for the case's number.
+        families: Scopes of additional joint marginals. Each is part of a factor's scope, and has several variables,
+            none of them with a single state.
 
     Raises:
         InputError: The model has costs.
@@ -41,7 +41,7 @@ def prepare_batch(
     if query is not None and model.children is not None:
         kept = relevant_factors(model, model.children, {*observed, *query, *itertools.chain(*families)}, None)
         left_out = children_without(model, kept)
-        # A variable that loses its last factor, but is not left out itself, still multiplies the sum by its size.
+        # A variable that loses its last factor, but is not left out itself, multiplies the sum by its number of values.
         model = with_units(
             Model(model.variables, [model.factors[f] for f in kept], constant=model.constant, sense=model.sense),
             left_out,

@@ -1,4 +1,4 @@
-"""Evidence applied to a model: observed values, and likelihoods as factors or leaves."""
+"""Application of evidence to a model: observed values, and likelihoods as factors or leaves."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from elimina.problem.tasks import Task, described
 Array = NDArray[Any]
 
 _MIN_EXPONENT = -1000
-"""Least exponent of two of a leaf's probabilities, so that they stay normal floats with all digits."""
+"""Least exponent of two in a leaf's probabilities, which keeps them normal floats of full precision."""
 
 
 class Observed(NamedTuple):
     """A model and its observations.
 
     Attributes:
-        model: The model: the caller's, or a copy with likelihoods as factors or leaves, perhaps with small tables.
+        model: The caller's model, or a copy with likelihoods as factors or leaves, and possibly with smaller tables.
         values: Observed variable or leaf -> value index.
-        merged: Variables that have fewer values than in the caller's model.
+        merged: Variables with fewer values than in the caller's model, because equivalent ones are merged.
     """
 
     model: Model
@@ -43,7 +43,7 @@ class Observed(NamedTuple):
 
 
 def weights_of(variable: Variable, observation: int | Array) -> Array:
-    """Return one weight for each state; bool if the variable is observed.
+    """Return a weight for each state, as bool if the variable is observed.
 
     Args:
         variable: Variable of the evidence.
@@ -59,14 +59,13 @@ def weights_of(variable: Variable, observation: int | Array) -> Array:
 def with_leaves(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
     """Turn likelihoods into observations of new variables (virtual evidence: Pearl 1988, section 2.2.2).
 
-    The new variables are leaves, and follow the model's variables. Each has a distribution given the variable that the
-    likelihoods are about, so a Bayesian network stays a Bayesian network, and irrelevant variables can still be left
-    out. If the ratio of likelihoods is too small for a float, several leaves have probabilities whose product it is.
+    The new variables are leaves after the model's variables. Each has a distribution given the variable with the
+    likelihoods, so a Bayesian network stays a Bayesian network, and irrelevant variables can still be left out. If the
+    ratio of likelihoods is too small for a float, the product of the probabilities of several leaves represents it.
 
     Args:
         model: A probability model.
-        evidence: Variable -> index of its state, or likelihoods; if only one likelihood is positive, its state is
-            observed.
+        evidence: Variable -> index of its state, or likelihoods. A single positive likelihood makes its state observed.
     """
     variables, factors = list(model.variables), list(model.factors)
     children = None if model.children is None else list(model.children)
@@ -95,7 +94,7 @@ def with_leaves(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
 
 
 def with_factors(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
-    """Turn likelihoods into factors; if only one likelihood is positive, its state is also observed."""
+    """Turn likelihoods into factors; a single positive likelihood also makes its state observed."""
     weights = {v: weights_of(model.variables[v], observation) for v, observation in evidence.items()}
     values = {v: int(w.argmax()) for v, w in weights.items() if np.count_nonzero(w) == 1}
     soft = [Table([v], w) for v, w in weights.items() if v not in values or w.max() != 1]
@@ -105,7 +104,7 @@ def with_factors(model: Model, evidence: Mapping[int, int | Array]) -> Observed:
 
 
 def _shares(weight: Array) -> Iterator[Array]:
-    """Yield arrays of numbers from 0 to 1 whose product is the weights divided by the largest one, without rounding."""
+    """Yield arrays of numbers from 0 to 1 whose exact product is the weights divided by the largest one."""
     high = float(weight.max())
     if high == 0:
         yield weight
@@ -114,8 +113,8 @@ def _shares(weight: Array) -> Iterator[Array]:
     mantissa, exponent = math.frexp(high)
     remaining = np.where(weight > 0, exponents - exponent, 0)
     quotients = mantissas / mantissa
-    # Each quotient is below 2. A quotient above 1 is multiplied by a negative power of two, so no yielded number
-    # exceeds 1.
+    # Each quotient is below 2. Where it is above 1, it is multiplied by a negative power of two, so the yielded
+    # numbers are at most 1.
     step = np.maximum(remaining, _MIN_EXPONENT)
     yield np.ldexp(quotients, step)
     while (remaining := remaining - step).any():
@@ -133,10 +132,10 @@ def _unused(names: set[str], name: str) -> str:
 
 
 def indices_asked(model: Model, task: Task, query: Sequence[str | int] | None) -> tuple[int, ...] | None:
-    """Return the indices of the query's variables; None for all.
+    """Return the indices of the query's variables; None: all.
 
     Raises:
-        InputError: The task takes no query, or needs one and gets none; or the query names an unknown variable.
+        InputError: The task does not support a query, or requires one; or the query contains an unknown variable.
     """
     if query is not None and not described(task).takes_query:
         is_map = described(task).is_optimum and model.sense == "probability"
@@ -152,10 +151,10 @@ def indices_asked(model: Model, task: Task, query: Sequence[str | int] | None) -
 
 
 def known_total(model: Model, upper_bound: float | None) -> int | float | None:
-    """Return the cost of a known solution, rounded to an integer no worse if costs are integers; None if there is none.
+    """Return the cost of a known solution, rounded to the better integer if costs are integers; None if unknown.
 
     Raises:
-        UnsupportedError: The model is one of probabilities.
+        UnsupportedError: The model has probabilities.
     """
     if upper_bound is None:
         return None
@@ -170,7 +169,7 @@ def known_total(model: Model, upper_bound: float | None) -> int | float | None:
 
 
 def observe(model: Model, task: Task, evidence: Evidence, asked: Sequence[int] | None = None) -> Observed:
-    """Return the model with its evidence; large listed tables or domains become small ones if the task permits.
+    """Return the model with its evidence; large listed tables and domains are made smaller if the task permits.
 
     Args:
         model: Model, as in ``elimina.solve``.
@@ -188,7 +187,7 @@ def observe(model: Model, task: Task, evidence: Evidence, asked: Sequence[int] |
 
 
 def _purpose(task: Task) -> Purpose:
-    """Return the use of the values of variables that a task eliminates."""
+    """Return a task's use of the values of eliminated variables."""
     properties = described(task)
     if properties.is_optimum:
         return BEST
@@ -198,7 +197,7 @@ def _purpose(task: Task) -> Purpose:
 
 
 def _defining_tables(model: Model, rewritten: Model) -> dict[int, list[Table]]:
-    """Return, for each auxiliary variable of ``observe``, the listed tables whose last variable it is."""
+    """Return, for each auxiliary variable of ``observe``, the listed tables in which it is the last variable."""
     tables: dict[int, list[Table]] = {v: [] for v in range(len(model.variables), len(rewritten.variables))}
     for table in rewritten.factors if tables else ():
         if table.rows is not None and table.scope[-1] in tables:
@@ -207,7 +206,7 @@ def _defining_tables(model: Model, rewritten: Model) -> dict[int, list[Table]]:
 
 
 def _last_values(table: Table, values: Mapping[int, int]) -> Array:
-    """Return the values of a listed table's last variable in the tuples with these values of the other variables."""
+    """Return the values of a listed table's last variable in the tuples with the given values of other variables."""
     assert table.rows is not None
     is_there = (table.rows[:, :-1] == [values[v] for v in table.scope[:-1]]).all(axis=1)
     last: Array = table.rows[is_there, -1]
@@ -215,15 +214,15 @@ def _last_values(table: Table, values: Mapping[int, int]) -> Array:
 
 
 def values_there(model: Model, assignment: Mapping[int, int], rewritten: Model) -> dict[int, int]:
-    """Translate values of a model's variables to the model that ``observe`` returned for it.
+    """Translate values of a model's variables to the rewritten model from ``observe``.
 
-    An auxiliary variable gets a value if all other variables of its tables have one.
+    An auxiliary variable gets a value if all other variables of its tables have values.
     """
     values = {}
     for v, value in assignment.items():
         variable, other_variable = model.variables[v], rewritten.variables[v]
         other_value = value if variable.size == other_variable.size else other_variable.find(variable.state(value))
-        # The last value represents the omitted values.
+        # The last value represents the merged values.
         values[v] = other_variable.size - 1 if other_value is None else other_value
     for v, tables in _defining_tables(model, rewritten).items():
         if all(values.keys() >= set(table.scope[:-1]) for table in tables):
@@ -234,12 +233,12 @@ def values_there(model: Model, assignment: Mapping[int, int], rewritten: Model) 
 
 
 def with_evidence(model: Model, task: Task, evidence: Evidence) -> Observed:
-    """Return the model with its evidence, in which all variables keep their values.
+    """Return the model with its evidence; variables keep all their values.
 
     Likelihoods become factors or, for sums, leaves.
 
     Raises:
-        InputError: The evidence is invalid, or has likelihoods that the task or the model cannot take.
+        InputError: The evidence is invalid, or contains likelihoods that the task or the model does not support.
     """
     observations = evidence_of(model, evidence)
     soft = [v for v, observation in observations.items() if not isinstance(observation, int)]

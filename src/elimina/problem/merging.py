@@ -1,8 +1,8 @@
-"""Merging of values that no table distinguishes, and removal of values without an allowed tuple.
+"""Merging of values that no table distinguishes, and removal of values without allowed tuples.
 
 Values are interchangeable (E. Freuder, "Eliminating interchangeable values in constraint satisfaction problems", AAAI
-1991) if no table lists them, and no other table depends on them except one over the variable alone. The time grows with
-the number of listed tuples and stored cells, not with the domain.
+1991) if they are in no listed tuple, and all tables depend equally on them, except a table over the variable alone. The
+time is linear in the number of listed tuples and stored cells, and does not depend on the domain size.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from elimina.model.variable import Variable
 
 
 class Purpose(NamedTuple):
-    """Use of the values of a variable that is eliminated.
+    """Use of the values of an eliminated variable.
 
     Attributes:
         sums: True if the values are summed over.
-        counts: True if allowed assignments are counted, so that tables that allow everything do not matter.
+        counts: True if allowed assignments are counted, so that tables without forbidden tuples have no effect.
         counts_best: True if only the best assignments are counted.
     """
 
@@ -34,19 +34,19 @@ class Purpose(NamedTuple):
 
 BEST, SUM, COUNT, COUNT_BEST = Purpose(), Purpose(sums=True), Purpose(counts=True), Purpose(counts_best=True)
 
-"""Use of a variable's values: the best one; the sum over all; the number of allowed ones; the number of best ones."""
+"""Uses of a variable's values: only the best one; their sum; the number of allowed ones; the number of best ones."""
 
 
 class Merged(NamedTuple):
-    """A variable some of whose values were merged or left out.
+    """A variable of which some values were merged or removed.
 
     Attributes:
         variable: The variable with all values.
-        values: Indices of the values that are kept, ascending.
-        others: Index of the value that stands for all unlisted values, after the kept ones; None: unlisted values are
-            not allowed.
-        weights: Weights of all values; only those of the unlisted values matter. None: all weights are the same.
-        multiplicity: Number of unlisted values that ``others`` stands for in counts.
+        values: Indices of the listed values, in ascending order.
+        others: Index of the value that represents all unlisted values, after the listed ones; None: unlisted values are
+            forbidden.
+        weights: Weights of all values; only those of unlisted values are used. None: all weights are equal.
+        multiplicity: Number of unlisted values that ``others`` represents in counts.
     """
 
     variable: Variable
@@ -61,7 +61,7 @@ class Merged(NamedTuple):
         return self.values if self.others is None else np.append(self.values, self.others)
 
     def spread(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the probabilities of all values from those of the smaller variable's values, along the last axis."""
+        """Return the probabilities of all values from those of the smaller variable, along the last axis."""
         spread = np.zeros((*shares.shape[:-1], self.variable.size))
         if self.others is not None:
             weights = np.ones(self.variable.size) if self.weights is None else self.weights.astype(np.float64)
@@ -73,7 +73,7 @@ class Merged(NamedTuple):
     def drawn(self, numbers: NDArray[np.int64], random: np.random.Generator) -> NDArray[np.int64]:
         """Return original values for values of the smaller variable.
 
-        For the value that stands for the unlisted ones, one of these is drawn by their weights.
+        The value that represents the unlisted ones is replaced by one of them, drawn in proportion to their weights.
         """
         values = self.indices[numbers]
         if self.others is None:
@@ -82,7 +82,7 @@ class Merged(NamedTuple):
         count = int(np.count_nonzero(is_other))
         if self.weights is None:
             ranks = random.integers(0, self.variable.size - len(self.values), count)
-            # The index of the unlisted value of a rank is the rank plus the number of kept values before it.
+            # The unlisted value with a given rank has the index: rank plus number of listed values before it.
             values[is_other] = ranks + np.searchsorted(self.values - np.arange(len(self.values)), ranks, side="right")
         elif count:
             weights = self.weights.astype(np.float64)
@@ -96,7 +96,7 @@ class MergedModel(NamedTuple):
 
     Attributes:
         model: The model.
-        merged: Variable with fewer values than before -> its values before and after.
+        merged: Variable with fewer values -> its values before and after.
     """
 
     model: Model
@@ -104,13 +104,13 @@ class MergedModel(NamedTuple):
 
 
 def merge_values(model: Model, variables: Collection[int], purpose: Purpose, maximised: Sequence[int]) -> MergedModel:
-    """Return a model in which one value stands for interchangeable values of a variable.
+    """Merge interchangeable values of variables: one value represents them.
 
     Args:
         model: A model.
         variables: Variables whose values may be merged.
         purpose: Use of the values.
-        maximised: Variables whose best value alone counts, for any purpose.
+        maximised: Variables of which only the best value counts, regardless of ``purpose``.
     """
     users: dict[int, list[Table]] = {v: [] for v in variables}
     for table in model.factors:
@@ -138,7 +138,7 @@ def merge_values(model: Model, variables: Collection[int], purpose: Purpose, max
     restricted = [
         table if merged.keys().isdisjoint(table.scope) else _restricted(table, merged) for table in model.factors
     ]
-    # Distributions still sum to 1 if values of probability 0 are removed, but not if one value stands for several.
+    # Distributions still sum to 1 after removal of values of probability 0, but not after merging.
     children = (
         model.children
         if not factors and all(values_of_variable.others is None for values_of_variable in merged.values())
@@ -152,7 +152,7 @@ def merge_values(model: Model, variables: Collection[int], purpose: Purpose, max
 
 
 def _merged(model: Model, v: int, tables: Sequence[Table], purpose: Purpose) -> tuple[Merged, float] | None:
-    """Return the values of a variable that are needed, and the weight of the last one; None if all are needed."""
+    """Return a variable's required values, and the weight of the last one; None if all values are required."""
     variable = model.variables[v]
     allowing: list[NDArray[np.int64]] = []
     forbidding: list[NDArray[np.int64]] = []
@@ -165,7 +165,7 @@ def _merged(model: Model, v: int, tables: Sequence[Table], purpose: Purpose) -> 
         values = forbidding[0]
         for values_of_table in forbidding[1:]:
             values = np.intersect1d(values, values_of_table, assume_unique=True)
-        # A domain must not be empty, even if no value is allowed.
+        # One value stays even if none is allowed, because a domain must not be empty.
         values = values if len(values) else np.zeros(1, dtype=np.int64)
         return None if len(values) == variable.size else (Merged(variable, values), 1)
     dense = [table for table in tables if table.rows is None]
@@ -191,7 +191,7 @@ def _merged_by_weights(
     best = weights.min() if model.sense == "min-cost" else weights.max()
     representative = int(columns[(weights == best).argmax()])
     if best == forbidden_value(model.sense, weights.dtype):
-        # One value stays, so that the domain is not empty.
+        # One value stays, because a domain must not be empty.
         return Merged(variable, values if len(values) else columns[:1]), 1
     if purpose.sums:
         merged = Merged(variable, values, representative, table.values)
@@ -205,13 +205,13 @@ def _merged_by_weights(
 
 
 def first_gap(sorted_numbers: NDArray[np.int64]) -> int:
-    """Return the least number from 0 on that is missing among sorted numbers."""
+    """Return the least non-negative number that is missing among sorted numbers."""
     gaps = np.flatnonzero(sorted_numbers != np.arange(len(sorted_numbers)))
     return int(gaps[0]) if len(gaps) else len(sorted_numbers)
 
 
 def _restricted(table: Table, merged: Mapping[int, Merged]) -> Table:
-    """Return a table restricted to the values that its variables keep."""
+    """Return a table restricted to the remaining values of its variables."""
     if table.rows is None:
         values = table.values
         for axis, v in enumerate(table.scope):

@@ -1,4 +1,4 @@
-"""Evidence as callers give it, checked and translated to indices of variables and states."""
+"""Checks of evidence, and its translation to indices of variables and states."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ def evidence_of(model: Model, evidence: Evidence) -> dict[int, int | Likelihoods
         evidence: See ``Evidence``.
 
     Returns:
-        Variable index -> index of its state, or float64 likelihoods of shape ``(size,)``. Variables that are not
-        observed are left out.
+        Variable index -> index of its state, or float64 likelihoods of shape ``(size,)``. Unobserved variables are left
+        out.
 
     Raises:
-        InputError: There is no such variable or state, likelihoods are negative, infinite, NaN or of the wrong number,
-            or a name and an index say different things about one variable.
+        InputError: A variable or state is unknown; likelihoods are negative, infinite, NaN or of the wrong number; or a
+            name and an index contradict each other about one variable.
         TypeError: ``evidence`` is not a mapping.
     """
     return _without_missing(_by_index(model, evidence, "evidence", observation_of))
 
 
 def changes_of(model: Model, changes: Evidence) -> dict[int, int | Likelihoods | None]:
-    """Translate changes of evidence to indices: see ``evidence_of``; None for a variable that is no longer observed."""
+    """Translate changes of evidence to indices: see ``evidence_of``; None for variables that are no longer observed."""
     return _by_index(model, changes, "evidence", observation_of)
 
 
 def assignment_of(model: Model, states: Evidence, argument: str) -> dict[int, int]:
-    """Translate the states of some variables to indices; variables whose state is missing are left out.
+    """Translate the states of some variables to indices; variables with missing states are left out.
 
     Args:
-        model: The variables' model.
+        model: Model with the variables.
         states: Variable (name or index) -> its state.
         argument: Name of ``states`` in errors.
 
     Raises:
-        InputError: There is no such variable or state, or a name and an index give one variable two states.
+        InputError: A variable or state is unknown, or a name and an index give one variable two states.
         TypeError: ``states`` is not a mapping.
     """
     return _without_missing(_by_index(model, states, argument, index_of))
@@ -65,7 +65,7 @@ def _without_missing(states: dict[int, Any]) -> dict[int, Any]:
 
 
 def _by_index(model: Model, states: Evidence, argument: str, read: Callable[[Variable, Any], Any]) -> dict[int, Any]:
-    """Return the observation of each variable, None if it is missing; ``read`` converts all except names of states."""
+    """Return the observation of each variable, or None if it is missing; ``read`` converts values other than names."""
     check_mapping(argument, states)
     values: dict[int, Any] = {}
     for name, state in states.items():
@@ -85,7 +85,7 @@ def _by_index(model: Model, states: Evidence, argument: str, read: Callable[[Var
 def observation_of(variable: Variable, observation: Any) -> int | Likelihoods:
     """Return the index of an observed state, or checked likelihoods: see ``evidence_of``.
 
-    A float without fractional part is read as an int, as in ``index_of_cell``, because a frame's row has one type.
+    A float without fractional part is read as an int, as in ``index_of_cell``, because a row of a frame has one type.
     """
     if isinstance(observation, str | StateIndex):
         return index_of(variable, observation)
@@ -101,7 +101,7 @@ def observation_of(variable: Variable, observation: Any) -> int | Likelihoods:
         return index_of(variable, without_point(native(observation)))
     labelled_table(f"the likelihoods of variable {variable.name!r}", observation)
     try:
-        # Text and complex numbers convert to a float, too, but are not meant as one.
+        # Text and complex numbers can be converted to floats, but are no valid likelihoods.
         if likelihood_array.dtype.kind not in "buifO" or any(
             isinstance(likelihood, str) for likelihood in likelihood_array.flat
         ):
@@ -127,7 +127,7 @@ def observation_of(variable: Variable, observation: Any) -> int | Likelihoods:
 
 
 def _ordered_likelihoods(variable: Variable, indices: Sequence[int], likelihoods: Iterable[Any]) -> list[Any]:
-    """Return likelihoods in the order of all states, from those of the states at ``indices``; the others have 0.
+    """Return likelihoods in the order of all states, from those of the states at ``indices``; other states get 0.
 
     Raises:
         InputError: A state is named twice, or the variable has too many states to list.

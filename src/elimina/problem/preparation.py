@@ -1,4 +1,4 @@
-"""The problem of a task: the factors that matter, and the tables to eliminate, from a model and evidence."""
+"""The problem of a task: relevant factors, and the tables to eliminate, from a model and evidence."""
 
 from __future__ import annotations
 
@@ -28,36 +28,36 @@ Task = tasks.Task | Literal["joint"]
 TASKS = (*tasks.tasks_that(lambda task: task.problem is None), "joint")
 
 _MIN_NARROWED_SHARE = 0.05
-"""Axes on which tables do not depend are dropped only if at least this share of the tables has such axes: a few of them
-save little width."""
+"""Least share of tables with irrelevant axes (on which their values do not depend) at which such axes are dropped:
+fewer of them hardly reduce the width."""
 
 _KEPT_GROUPS, _KEPT_TABLES = 16, 10_000
-"""Number of groupings that this process keeps for later problems of the same scopes, and largest number of tables of a
-kept one."""
+"""Number of groupings that the process caches for problems with the same scopes, and largest number of tables in a
+cached grouping."""
 
 _groups: OrderedDict[tuple[tuple[tuple[int, ...], ...], ...], TableGroups] = OrderedDict()
 _groups_lock = lock_for_a_moment()
 
 
 class Problem(NamedTuple):
-    """Part of a model that a task depends on.
+    """The part of a model on which a task depends.
 
     Attributes:
-        model: The model as given.
+        model: The original model.
         task: ``mpe``, ``pr``, ``mar``, ``mmap``, ``count``, ``bottleneck`` or ``joint``.
-        fixed: Value of each variable that is observed or has one value only.
-        free: The variables to be eliminated; variables that cannot matter to the task are left out.
-        kept: Variables that stay: those of a joint distribution, the one that numbers the cases of a batch, or those
-            that slices fix.
-        tables: The factors that the task depends on, restricted to ``fixed``. Those of optima may lack axes on which
-            their values do not depend, those of counts forbid some tuple.
-        groups: Tables with a scope, grouped.
-        constants: Indices of the tables without a scope.
-        wanted: ``mar``: the free variables whose marginals are asked for. ``mmap`` and ``joint``: the variables of the
-            query that are in ``fixed``.
-        maximised: The free variables that are not summed over, for bounds on marginal MAP; the last ones of the order.
-        families: Scopes of further joint marginals (``mar``). Each is part of a table's scope, and has free variables
-            only.
+        fixed: Value of each variable that is observed or has a single value.
+        free: The variables to eliminate; variables that cannot affect the task are left out.
+        kept: Variables that are not eliminated: those of a joint distribution, the case number of a batch, or
+            conditioned variables.
+        tables: The relevant factors, restricted to ``fixed``. Tables for optima may lack axes on which their values do
+            not depend; tables for counts forbid at least one tuple.
+        groups: Tables with a non-empty scope, grouped.
+        constants: Indices of the tables with an empty scope.
+        wanted: ``mar``: the free variables whose marginals are requested. ``mmap`` and ``joint``: the query's variables
+            that are in ``fixed``.
+        maximised: The free variables that are not summed over, for bounds on marginal MAP; they come last in the order.
+        families: Scopes of additional joint marginals (``mar``). Each is part of a table's scope, and contains only
+            free variables.
     """
 
     model: Model
@@ -79,14 +79,14 @@ class Problem(NamedTuple):
 
     @property
     def network(self) -> tuple[list[int], NDArray[np.int64], NDArray[np.int32]]:
-        """Sizes of the free variables, and the groups' scopes as positions in ``free``: the input of order searches."""
+        """Sizes of the free variables, and the groups' scopes as positions in ``free``, for order searches."""
         starts, members = self.groups.scopes
         position = np.full(len(self.model.sizes), -1, dtype=np.int32)
         position[list(self.free)] = np.arange(len(self.free))
         return [self.model.sizes[v] for v in self.free], starts, position[members]
 
     def complete(self, variables: Iterable[int], values: Iterable[int]) -> list[int]:
-        """Return a value for each variable of the model: those given, those that are fixed, and 0 for the others."""
+        """Return a value for each variable of the model: given values, fixed values, and 0 for other variables."""
         chosen = [0] * len(self.model.variables)
         for v, value in itertools.chain(zip(variables, values, strict=True), self.fixed.items()):
             chosen[v] = value
@@ -100,13 +100,14 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
         model: Any model.
         task: Name of the task.
         evidence: Variable index -> value index.
-        query: ``mar``: variables of the marginals; None for all. ``joint``: variables of the joint distribution.
-            ``mmap``: variables that are maximised. For ``mar`` and ``joint``, irrelevant variables are left out, so the
-            sum is not the probability of the evidence.
+        query: ``mar``: variables of the marginals; None: all. ``joint``: variables of the joint distribution. ``mmap``:
+            variables to maximise. For ``mar`` and ``joint``, irrelevant variables are left out, so the sum is not the
+            probability of the evidence.
 
     Raises:
-        InputError: Unknown task or variable, a value out of range, or a task that the model's sense does not define.
-        MemoryLimitError: A sparse table has more cells than 64 bits can number.
+        InputError: The task or a variable is unknown, a value is out of range, or the model's sense does not allow the
+            task.
+        MemoryLimitError: A sparse table has more than 2^62 cells.
     """
     if task not in TASKS:
         raise InputError(f"unknown task {task!r}; it is one of {', '.join(TASKS)}")
@@ -119,8 +120,8 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     kept: Sequence[int] = range(len(model.factors))
     relevant: Collection[int] = range(len(sizes))
     if model.children is not None and described.is_sum and (query is not None or not described.is_distribution):
-        # If the answer is a distribution, factors that only scale it are left out. Otherwise they are kept, by treating
-        # queried variables as observed.
+        # If the answer is a distribution, factors that only scale it are left out. Otherwise, treating queried
+        # variables as observed keeps these factors.
         asked = query if described.is_distribution else None
         kept = relevant_factors(
             model, model.children, {*evidence, *(query or ())} if asked is None else evidence, asked
@@ -140,7 +141,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     if described.is_optimum:
         tables = _narrowed(tables)
     elif SEMIRINGS[described.semiring].encoding == "support":
-        # Tables that forbid no tuple do not change a count.
+        # Tables without forbidden tuples do not change a count.
         tables = tables.chosen(tables.listed.forbidding(model.sense))
     largest = tables[number] if (number := tables.listed.largest()) >= 0 else None
     if largest is not None and largest.cells > LARGEST_NUMBER:
@@ -152,7 +153,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
     free = tuple(sorted(set(relevant).difference(fixed)) if fixed else sorted(relevant))
     groups = grouped(tables)
     if described.is_optimum:
-        # Variables in no table are left out, because all of their values are equally good: they get value 0.
+        # Variables in no table are left out and get value 0, because all of their values are equally good.
         free = groups.variables if len(groups.variables) < len(free) else free
     constants = tuple(tables.listed.constants())
     wanted: tuple[int, ...] = ()
@@ -167,7 +168,7 @@ def prepare(model: Model, task: Task, evidence: Mapping[int, int], query: Collec
 
 
 def check_sense(model: Model, task: str) -> None:
-    """Check that a model has probabilities, if the task sums them.
+    """Check that a model has probabilities if the task sums them.
 
     Raises:
         InputError: The task sums probabilities, and the model has costs.
@@ -181,7 +182,7 @@ def check_probabilities(model: Model, reason: str) -> None:
 
     Args:
         model: The model.
-        reason: Need for probabilities, in the words of an error.
+        reason: Reason why probabilities are needed, for the error text.
 
     Raises:
         InputError: The model has costs.
@@ -196,9 +197,9 @@ def check_probabilities(model: Model, reason: str) -> None:
 
 
 def _narrowed(tables: Tables) -> Tables:
-    """Return the tables without axes on which their numbers do not depend; unchanged if few tables have such axes.
+    """Return the tables without irrelevant axes; unchanged if few tables have such axes.
 
-    Narrower tables may lower the induced width.
+    An axis is irrelevant if the table's values do not depend on it. Narrower tables may lower the induced width.
     """
     idle = tables.listed.idle()
     if len(idle) < _MIN_NARROWED_SHARE * len(tables):
@@ -211,7 +212,7 @@ def _narrowed(tables: Tables) -> Tables:
 
 
 def children_without(model: Model, kept: Collection[int]) -> set[int]:
-    """Return the children of the factors that are not kept; a variable without a distribution is never among them."""
+    """Return the children of the factors that are not kept; variables without distributions are not included."""
     assert model.children is not None
     return {model.children[f] for f in set(range(len(model.factors))).difference(kept)}
 
@@ -219,10 +220,10 @@ def children_without(model: Model, kept: Collection[int]) -> set[int]:
 def descendants_of(problem: Problem) -> dict[int, Table]:
     """Return a network's variables without observed descendants, each with its distribution given observed values.
 
-    They can be drawn after all others, parents before children, in the reverse order of the result.
+    They can be drawn after all other variables, in the reverse order of the result: parents come before children.
 
     Args:
-        problem: Problem of the task ``pr``, which leaves them out.
+        problem: Problem of the task ``pr`` that leaves these variables out.
     """
     model = problem.model
     if model.children is None:
@@ -234,7 +235,7 @@ def descendants_of(problem: Problem) -> dict[int, Table]:
 
 
 def restrict(problem: Problem, values: Mapping[int, int]) -> Problem:
-    """Condition on more variables; the groups of tables stay the same.
+    """Condition on further variables; the groups of tables stay the same.
 
     Args:
         problem: Problem of the task ``mpe``, ``pr`` or ``count``.
@@ -255,18 +256,18 @@ def restrict(problem: Problem, values: Mapping[int, int]) -> Problem:
 
 
 def condition(model: Model, values: Mapping[int, int]) -> Model:
-    """Return the model given observed values: the observed variables have one value left, and are in no table."""
+    """Return the model given observed values: observed variables have a single value, and are in no table."""
     variables = [Variable(v.name, 1) if n in values else v for n, v in enumerate(model.variables)]
     factors = [table.restrict(values) for table in model.factors]
     return Model(variables, factors, sense=model.sense, constant=model.constant)
 
 
 def with_units(model: Model, besides: Collection[int] = ()) -> Model:
-    """Return the model with a factor of ones for each variable in no factor.
+    """Return the model with a factor of ones for each variable that is in no factor.
 
     Args:
         model: Any model.
-        besides: Variables that get no such factor.
+        besides: Variables without such a factor.
     """
     used = {v for factor in model.factors for v in factor.scope}.union(besides)
     unused = [v for v in range(len(model.variables)) if v not in used]
@@ -277,7 +278,7 @@ def with_units(model: Model, besides: Collection[int] = ()) -> Model:
 
 
 def with_scopes(model: Model, scopes: Iterable[Sequence[int]]) -> Model:
-    """Return the model with a factor of ones over each scope that no factor's scope contains.
+    """Return the model with a factor of ones over each scope that is not part of a factor's scope.
 
     Args:
         model: Any model.
@@ -302,9 +303,9 @@ def with_scopes(model: Model, scopes: Iterable[Sequence[int]]) -> Model:
 def relevant_factors(
     model: Model, children: Sequence[int], evidence: Collection[int], query: Collection[int] | None
 ) -> Sequence[int]:
-    """Return the factors that the answer depends on; barren ones stay if they do not sum to 1.
+    """Return the factors on which the answer depends; barren factors are kept if they do not sum to 1.
 
-    If a child has two factors, all factors are returned.
+    If several factors have the same child, all factors are returned.
     """
     if len(set(children)) < len(children):
         return range(len(children))
@@ -317,10 +318,10 @@ def relevant_factors(
 
 
 def grouped(tables: Tables) -> TableGroups:
-    """Put each table into the smallest group whose scope contains its own."""
+    """Assign each table to the smallest group whose scope contains the table's scope."""
     is_kept = len(tables) <= _KEPT_TABLES
     if is_kept:
-        # The key includes the variables' sizes, because they decide which group is the smallest.
+        # The key includes the variables' sizes, because they determine the smallest group.
         with _groups_lock:
             if (kept_groups := _groups.get(tables.form)) is not None:
                 return kept_groups
@@ -335,7 +336,7 @@ def grouped(tables: Tables) -> TableGroups:
 
 
 def allowed_ranges(tables: Sequence[Table] | TableList, sense: Sense) -> list[tuple[float, float] | None]:
-    """Return the smallest and the largest allowed value of each table; None for a table that forbids everything.
+    """Return the smallest and the largest allowed value of each table; None for a table without allowed values.
 
     Values of integer tables are ints.
     """

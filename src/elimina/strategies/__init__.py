@@ -1,1 +1,1 @@
-"""Strategies: the methods that may answer a question, their order and budgets, and the call that runs them."""
+"""Strategies: methods for a question with their order and budgets, and the call that runs them."""

@@ -30,7 +30,7 @@ SEARCH_START_SECONDS_PER_VARIABLE = 3e-5
 circuits and mastermind). Shorter eliminations come before search."""
 
 LARGE_MODEL_VARIABLES = 200_000
-"""Number of variables above which posteriors are estimated before the order search, which takes at least 0.1 s."""
+"""Number of variables above which posteriors are estimated before the order search (0.1 s or more)."""
 
 HARD_ELIMINATION_SECONDS = 100.0
 """Estimated seconds of an elimination above which soft local consistency gets a turn limited by nodes."""

@@ -141,7 +141,9 @@ def sum_bounds(facts: Facts, row: Row) -> Strategy:
         from elimina.methods.task_bounds import bounded_task
 
         solver, (clock, deadline) = facts.solver, _clock_of(facts, row)
-        return bounded_task(solver.problem, solver.options.after_growth(budget.growth_bytes), deadline, budget.report, clock)
+        return bounded_task(
+            solver.problem, solver.options.after_growth(budget.growth_bytes), deadline, budget.report, clock
+        )
 
     return Strategy(facts.call, "bounds", work)
 

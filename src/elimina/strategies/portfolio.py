@@ -178,7 +178,9 @@ class Solver:
         if not options.solving.bounds:
             options, longest = options.for_bounds, MAX_RUNG_SECONDS
         if self._ladder is None:
-            self._ladder = ladder(self.problem, lambda: options.after_growth(run.growth_bytes), lambda: run.seconds, longest)
+            self._ladder = ladder(
+                self.problem, lambda: options.after_growth(run.growth_bytes), lambda: run.seconds, longest
+            )
         with run.phase("plan"):
             planned = next(self._ladder, None)
         return None if planned is None else self._bounding(planned, options, ShiftedProblem(self.problem, None))
@@ -188,7 +190,9 @@ class Solver:
         from elimina.methods.weighted_mini_buckets import affordable_ibounds
 
         order = planned.plan.whole.order
-        return affordable_ibounds(planned.problem, order, options.after_growth(self.run.growth_bytes), self.run.deadline)[-1]
+        return affordable_ibounds(
+            planned.problem, order, options.after_growth(self.run.growth_bytes), self.run.deadline
+        )[-1]
 
     def rough_order(self) -> Order:
         """Return a quick order of the problem, searched once; ``quick_order`` may replace it by a better one."""
@@ -329,7 +333,9 @@ class Solver:
                 return eliminate(self.begun(planned, budget), {})
             from elimina.methods.weighted_mini_buckets import bounded_sum
 
-            return bounded_sum(self.begun(planned, budget), options.after_growth(budget.growth_bytes), {}, budget.report)
+            return bounded_sum(
+                self.begun(planned, budget), options.after_growth(budget.growth_bytes), {}, budget.report
+            )
 
         return Strategy(self.run, "bounds", work, planned.plan)
 
