@@ -169,7 +169,7 @@ def _best_ranges(sizes: tuple[int, ...], gpus: int) -> tuple[float, tuple[int, .
     for ranges in range(2, min(gpus, sizes[0]) + 1) if sizes else ():
         quotient, further = _best_ranges(sizes[1:], gpus // ranges)
         candidate = quotient * sizes[0] / -(-sizes[0] // ranges), (ranges, *further)
-        # Of ties, the division with fewer variables is chosen.
+        # Ties: the division with fewer variables is chosen.
         best = max(best, candidate, key=lambda pair: (round(pair[0], 9), -len(pair[1])))
     return best
 

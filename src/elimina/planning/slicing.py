@@ -29,7 +29,7 @@ MAX_SLICER_SECONDS = 1e9
 memory, but no work)."""
 
 _ROUNDS = 20
-"""Largest number of plans that are made to find one that fits."""
+"""Largest number of plans to make until one fits."""
 
 _SHRINK = 0.99
 """Next target as a share of the current bytes, if more slices are needed."""

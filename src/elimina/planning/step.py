@@ -28,7 +28,7 @@ from elimina.planning.record import (
 )
 
 JOIN, MATCHING = -1, -2
-"""Values of ``Step.variable`` for steps that join tables and for steps that match moments of mini-buckets."""
+"""Values of ``Step.variable`` in steps without an eliminated variable: joins of tables, and moment matching."""
 
 
 def _weight_word(weight: float) -> int:

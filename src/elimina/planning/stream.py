@@ -54,7 +54,7 @@ class Window(NamedTuple):
 
 
 class StreamedStep(NamedTuple):
-    """A step that a device runs in tiles, which are boxes of its output's cells.
+    """A step that a device runs in tiles: boxes of its output's cells.
 
     Attributes:
         step: Number of the step in the plan.

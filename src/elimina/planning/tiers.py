@@ -31,7 +31,7 @@ _STAGING_BYTES = 1 << 30
 """Largest number of bytes on the device for parts in transit, which are also limited to half of its memory."""
 
 _ACCEPTED_SECONDS_FACTOR = 1.2
-"""Ratio to the least possible time at which a tile is accepted, which ends the search for a better one."""
+"""Ratio to the least possible time at which a tile is accepted without further search."""
 
 _WHOLE_TABLE_SHARE = 1 / 32
 """Largest share of the memory for parts at which a table is copied whole: copies of its parts would delay those of
@@ -270,7 +270,7 @@ def _orders(cut: tuple[int, ...], front: int) -> Iterator[tuple[int, ...]]:
 class _TiledTable(NamedTuple):
     """A table of a step in a tile: its layout in a slot, the number of elements of a slot, and the number of slots.
 
-    ``whole`` is True for an input that tiles cut, but that is small enough to be copied as a whole.
+    ``whole`` is True for an input that is cut by tiles, but small enough to be copied as a whole.
     """
 
     table: StreamedTable
@@ -390,7 +390,7 @@ def check_scratch(folder: str) -> None:
 
 
 def in_tiers(plan: Plan, host: int, scratch: str | None) -> Plan:
-    """Move the arena of a plan that does not fit to the next tier that suffices: the host, then a file.
+    """Move the arena of a plan beyond its memory to the next sufficient tier: the host, then a file.
 
     Args:
         plan: Any plan.

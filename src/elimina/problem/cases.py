@@ -22,8 +22,8 @@ def prepare_batch(
 ) -> Problem:
     """Prepare the posteriors of many cases at once: the number of the case becomes a variable of the problem.
 
-    Each variable that a case may observe gets a factor of ones over itself and the case's number, which a run fills
-    with the observations of all cases.
+    Each variable that a case may observe gets a factor of ones over itself and the case's number. A run fills it with
+    the observations of all cases.
 
     Args:
         model: A probability model in which each variable is in a factor.

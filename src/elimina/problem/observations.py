@@ -101,7 +101,7 @@ def observation_of(variable: Variable, observation: Any) -> int | Likelihoods:
         return index_of(variable, without_point(native(observation)))
     labelled_table(f"the likelihoods of variable {variable.name!r}", observation)
     try:
-        # Text and complex numbers can be converted to floats, but are no valid likelihoods.
+        # Text and complex numbers are rejected, although they can be converted to floats.
         if likelihood_array.dtype.kind not in "buifO" or any(
             isinstance(likelihood, str) for likelihood in likelihood_array.flat
         ):
