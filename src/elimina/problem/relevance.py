@@ -1,4 +1,4 @@
-"""Relevance of variables and factors to a query (barren nodes, and variables that evidence separates)."""
+"""Relevance of variables and factors to a query: barren nodes, and variables separated by evidence."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ def prune_barren(
     query: Collection[int] | None = None,
     lasting: Collection[int] = (),
 ) -> list[int]:
-    """Find the factors that P(evidence), or the posterior of a query, depends on.
+    """Return the factors on which P(evidence), or the posterior of a query, depends.
 
     A variable is barren if it is neither observed nor queried and all its children are barren: its conditional
-    distribution sums to 1 and is removed (Shachter, 1986, "Evaluating influence diagrams"). For a query,
-    d-separated factors are removed, too: no path of unobserved variables joins them to the query (Lauritzen et al.,
-    1990, "Independence properties of directed Markov fields": separation in the moral graph of the ancestral set).
+    distribution sums to 1 and is removed (Shachter, 1986, "Evaluating influence diagrams"). For a query, d-separated
+    factors are also removed: no path of unobserved variables connects them to the query (Lauritzen et al., 1990,
+    "Independence properties of directed Markov fields": separation in the moral graph of the ancestral set).
 
-    Both removals need conditional distributions that sum to 1; neither is valid for maximisation or counting. Only
-    P(evidence) reveals impossible evidence: a query need not depend on the factors that the evidence contradicts.
+    Both removals require conditional distributions that sum to 1; neither is valid for maximisation or counting. Only
+    P(evidence) reveals impossible evidence: a query may not depend on the factors that the evidence contradicts.
 
     Args:
         scopes: Scopes of the factors.
-        children: Factor i is the distribution of ``children[i]``, each another variable, given the rest of its scope.
+        children: Factor i is the distribution of ``children[i]`` given the rest of its scope; all children are
+            different.
         evidence: Observed variables.
-        query: None for P(evidence). Otherwise variables whose joint posterior is wanted: the product of the factors
-            found, summed over the other variables, is proportional to that posterior.
+        query: Variables of a joint posterior; None: P(evidence). The product of the returned factors, summed over the
+            other variables, is proportional to the posterior.
         lasting: Variables that are never barren, because their factors do not sum to 1.
 
     Returns:
-        Indices of the factors to keep, ascending.
+        Indices of the factors to keep, in ascending order.
     """
     kept = _without_barren(scopes, children, {*evidence, *(query or ()), *lasting})
     return kept if query is None else _joined(scopes, kept, set(evidence), set(query))
@@ -70,18 +71,19 @@ def _joined(scopes: Sequence[Sequence[int]], kept: list[int], evidence: set[int]
 
 
 class Relevance:
-    """The factors that posteriors depend on, for many queries of one model: see ``prune_barren``.
+    """The relevant factors of posteriors, for many queries of one model: see ``prune_barren``.
 
-    Sets of factors are integers: bit f stands for factor f.
+    Sets of factors are integers: bit f represents factor f.
 
     Args:
         scopes: Scopes of the factors.
-        children: Factor i is the distribution of ``children[i]``, each another variable, given the rest of its scope.
+        children: Factor i is the distribution of ``children[i]`` given the rest of its scope; all children are
+            different.
         evidence: Observed variables.
 
     Attributes:
-        of_evidence: Factors that P(evidence) depends on.
-        acyclic: True if the distributions form a directed acyclic graph; otherwise no variable can be left out.
+        of_evidence: Factors on which P(evidence) depends.
+        acyclic: True if the distributions form a directed acyclic graph; otherwise, no variable may be left out.
     """
 
     def __init__(
@@ -97,18 +99,18 @@ class Relevance:
         self._component_of_query: dict[int, int] = {}
 
     def of(self, variables: Collection[int]) -> int:
-        """Return the factors that the joint posterior of unobserved variables depends on."""
+        """Return the factors on which the joint posterior of unobserved variables depends."""
         mask = 0
         for v in variables:
             mask |= self._of_one(v)
         return mask
 
     def mark(self, variable: int, factors: int) -> int:
-        """Return a factor whose presence in a posterior implies all factors of this variable's posterior; -1: none.
+        """Return a factor that is only in posteriors with all factors of this variable's posterior; -1: no such factor.
 
         Args:
-            variable: A variable that is not observed.
-            factors: The factors of its posterior, from ``of``.
+            variable: An unobserved variable.
+            factors: The factors of the variable's posterior, from ``of``.
         """
         own_factor = self._factor_of.get(variable, -1)
         return (
@@ -118,7 +120,7 @@ class Relevance:
         )
 
     def _of_one(self, variable: int) -> int:
-        """Return the factors of one variable's posterior: those of its ancestors, and all connected ones."""
+        """Return the factors of one variable's posterior: those of its ancestors, and all factors connected to them."""
         masks, stack = self._component_of_query, [variable]
         while stack:
             v = stack[-1]
@@ -129,7 +131,8 @@ class Relevance:
                 stack.extend(pending)
                 continue
             stack.pop()
-            # If a variable is an ancestor of the query, but not of the evidence, it is unobserved: its parents count.
+            # A variable that is an ancestor of the query, but not of the evidence, is unobserved: its parents are
+            # relevant.
             mask = self._component_masks[self._component_of[v]] if v in self._component_of else 0
             if is_above:
                 mask |= 1 << factor
@@ -150,9 +153,9 @@ class Relevance:
         return factors
 
     def _find_components(self) -> list[set[int]]:
-        """Group the factors of the evidence and its ancestors: common unobserved variables join factors to a group.
+        """Group the factors of the evidence and its ancestors: a common unobserved variable puts factors in one group.
 
-        Sets ``_component_of``, the number of each such variable's group.
+        Set ``_component_of``, the number of each unobserved variable's group.
         """
         components: list[set[int]] = []
         touching: dict[int, list[int]] = {}
@@ -180,7 +183,7 @@ class Relevance:
 
 
 def _mask(factors: Collection[int]) -> int:
-    """Return an integer with these bits set."""
+    """Return an integer with these bits set to 1."""
     marks = bytearray(max(factors, default=0) // 8 + 1)
     for factor in factors:
         marks[factor >> 3] |= 1 << (factor & 7)
@@ -188,7 +191,7 @@ def _mask(factors: Collection[int]) -> int:
 
 
 def bits(mask: int) -> list[int]:
-    """Return the positions of the ones of an integer, ascending."""
+    """Return the positions of an integer's bits that are 1, in ascending order."""
     text = bin(mask)[:1:-1]
     result, at = [], text.find("1")
     while at >= 0:

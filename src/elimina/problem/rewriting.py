@@ -1,10 +1,10 @@
-"""Rewriting of models with large listed tables, or large domains, to smaller ones with the same answer.
+"""Rewriting of models with large listed tables or large domains to smaller models with the same answer.
 
-Plans write out all cells of tables that list some tuples and allow all others; bounds and search write out all tables.
-So values of variables in large tables are merged first if no table distinguishes them (``merging``). A table that is
-still large is replaced by several small ones. If it allows unlisted tuples, these form a chain: auxiliary variables
-hold the state of an automaton that reads the scope from left to right. If it forbids unlisted tuples, they form a star:
-an auxiliary variable is the number of the listed tuple (the hidden-variable encoding: F. Rossi, C. Petrie, V. Dhar, "On
+Plans expand tables that list some tuples and allow all others; bounds and search expand all tables. Therefore, values
+of variables in large tables are merged first if no table distinguishes them (``merging``). A table that is still large
+is replaced by several small ones. If it allows unlisted tuples, these form a chain: auxiliary variables represent the
+state of an automaton that reads the scope from left to right. If it forbids unlisted tuples, they form a star: an
+auxiliary variable is the number of the listed tuple (the hidden-variable encoding: F. Rossi, C. Petrie, V. Dhar, "On
 the equivalence of constraint satisfaction problems", ECAI 1990).
 """
 
@@ -24,27 +24,26 @@ from elimina.model.variable import Variable
 from elimina.problem.merging import BEST, Merged, MergedModel, Purpose, first_gap, merge_values
 
 MAX_WRITTEN_CELLS = 1 << 20
-"""Largest number of cells of a listed table that stays as it is: a plan writes them out in about a millisecond."""
+"""Largest number of cells at which a listed table is not replaced: a plan expands it in about a millisecond."""
 
 MIN_LARGE_DOMAIN = 1 << 12
 """Number of values above which a variable's values are merged, even if its tables are small."""
 
 _MAX_CHAIN_CELLS = 1 << 22
-"""Tables with more cells become chains: writing out so many cells takes 10 ms. A table of mostly forbidden tuples stays
-a list if 64 bits can number its cells, because lists are then faster."""
+"""Number of cells above which tables become chains: expanding so many cells takes 10 ms. A table of mostly forbidden
+tuples is not replaced if 64 bits can number its cells, because lists are then faster."""
 
 _MAX_LINKS, _LINK_SHARE = 1 << 22, 1 / 256
-"""Largest number of transitions that a table of a chain lists, and their largest share of the cells of the replaced
-table. Longer chains would not save time."""
+"""Largest number of transitions in a chain's table, and their largest share of the replaced table's cells. Longer
+chains would not save time."""
 
 
 class Rewritten(NamedTuple):
-    """A model with the same answer as another one.
+    """A model with the same answer as the original one.
 
     Attributes:
-        model: The model, whose variables are those of the other one, perhaps with fewer values, and then auxiliary
-            ones.
-        observed: The observed values, and the best values of the variables of tables that were solved alone.
+        model: The model: the original variables, some of them with fewer values, followed by auxiliary variables.
+        observed: The observed values, and the best values of variables whose tables were solved separately.
         merged: The variables with fewer values.
     """
 
@@ -54,7 +53,7 @@ class Rewritten(NamedTuple):
 
 
 def is_rewritten(model: Model) -> bool:
-    """Return whether rewriting could change a model. The check is quick, because most models stay as they are."""
+    """Return whether rewriting could change a model; the check is quick, because most models are not changed."""
     return max(model.sizes, default=1) > MIN_LARGE_DOMAIN or any(
         table.rows is not None and table.cells > MAX_WRITTEN_CELLS for table in model.factors
     )
@@ -67,14 +66,14 @@ def with_small_tables(
     maximised: Sequence[int] = (),
     whole: Collection[int] = (),
 ) -> Rewritten:
-    """Return a model with the same answer that has small tables.
+    """Return a model with small tables and the same answer.
 
     Args:
         model: A model.
         observed: Variable -> index of its observed value.
-        purpose: Use of the values of the variables that are eliminated.
-        maximised: Variables whose best value alone counts, for any purpose.
-        whole: Variables that keep all values.
+        purpose: Use of the values of eliminated variables.
+        maximised: Variables of which only the best value counts, regardless of ``purpose``.
+        whole: Variables whose values are all kept.
     """
     if not is_rewritten(model):
         return Rewritten(model, dict(observed), {})
@@ -93,7 +92,7 @@ def with_needed_values(
     maximised: Sequence[int] = (),
     whole: Collection[int] = (),
 ) -> MergedModel:
-    """Return a model with the same answer and variables; variables of large tables have fewer values.
+    """Return a model with the same answer and variables, in which variables of large tables have fewer values.
 
     The arguments are those of ``with_small_tables``.
     """
@@ -108,16 +107,16 @@ def _is_large(table: Table) -> bool:
 
 
 def _is_written(table: Table, sense: Sense, max_cells: int) -> bool:
-    """Return whether a table has more than this number of cells, and a plan would write them out."""
+    """Return whether a table has more than a number of cells, and a plan would expand it."""
     if table.rows is None or table.cells <= max_cells:
         return False
     return table.default != forbidden_value(sense, table.values.dtype)
 
 
 def solved_alone(model: Model, observed: Mapping[int, int]) -> dict[int, int]:
-    """Return the best values of the variables of each large table that stands alone.
+    """Return the best values of the variables of each large isolated table.
 
-    A table stands alone if none of its variables is observed, or in another table.
+    A table is isolated if none of its variables is observed or in another table.
     """
     large = [
         table
@@ -134,14 +133,14 @@ def solved_alone(model: Model, observed: Mapping[int, int]) -> dict[int, int]:
 
 
 def _best_tuple(table: Table, sense: Sense) -> list[int]:
-    """Return the best tuple of a table that lists some tuples and allows the others."""
+    """Return the best tuple of a table that lists some tuples and allows all others."""
     assert table.rows is not None
     assert table.default is not None
     sign = 1 if sense == "min-cost" else -1
     values = sign * table.values
     position = int(values.argmin()) if len(values) else -1
     if len(table.rows) < table.cells and (position < 0 or sign * table.default < values[position]):
-        # NumPy's own functions for numbers of cells take 64 axes at most.
+        # NumPy's own functions for indices of cells support at most 64 axes.
         strides = np.cumprod([1, *table.sizes[:0:-1]], dtype=np.int64)[::-1]
         gap = first_gap(np.sort(table.rows.astype(np.int64) @ strides))
         return [int(gap // stride % size) for stride, size in zip(strides, table.sizes, strict=True)]
@@ -151,13 +150,13 @@ def _best_tuple(table: Table, sense: Sense) -> list[int]:
 def _with_auxiliary_variables(
     model: Model, observed: Mapping[int, int], counted: Mapping[int, int], purpose: Purpose
 ) -> Model:
-    """Return a model in which small tables replace large ones, and further ones count a value several times.
+    """Return a model with small tables in place of large ones, and tables that count a value several times.
 
     Args:
         model: A model.
         observed: Variable -> index of its observed value.
-        counted: Variable -> number of assignments that its last value stands for.
-        purpose: Use of the values: counts do not need tables that allow everything, so these stay as they are.
+        counted: Variable -> number of assignments that its last value represents.
+        purpose: Use of the values; for counts, tables without forbidden tuples are not replaced.
     """
     variables, factors = list(model.variables), []
     names = (name for number in itertools.count() if model.find(name := f"_s{number}") is None)
@@ -181,7 +180,7 @@ def _with_auxiliary_variables(
 
 
 def _forbids(table: Table, sense: Sense) -> bool:
-    """Return whether a listed table forbids any tuple."""
+    """Return whether a listed table forbids at least one tuple."""
     worst = forbidden_value(sense, table.values.dtype)
     return table.default == worst or bool((table.values == worst).any())
 
@@ -189,7 +188,7 @@ def _forbids(table: Table, sense: Sense) -> bool:
 def _replacement(
     table: Table, sense: Sense, observed: Mapping[int, int], first: int
 ) -> tuple[list[Table], list[int]] | None:
-    """Return the tables that replace a large one, and the sizes of their auxiliary variables; None if it stays.
+    """Return the tables that replace a large table, and the sizes of their auxiliary variables; None: not replaced.
 
     Args:
         table: Any table.
@@ -207,12 +206,12 @@ def _replacement(
 
 
 def _star_of(table: Table, sense: Sense, tuple_number: int) -> tuple[list[Table], list[int]]:
-    """Return the tables of a star, and the size of its auxiliary variable, which is the number of the listed tuple.
+    """Return the tables of a star, and the size of its auxiliary variable: the number of the listed tuple.
 
-    One table has the tuples' values; one for each variable of the scope lists its value in each tuple.
+    One table has the values of the tuples; for each variable of the scope, one table lists its value in each tuple.
 
     Args:
-        table: A table that forbids all tuples but those that it lists.
+        table: A table that forbids all unlisted tuples.
         sense: Sense of its model.
         tuple_number: Index of the auxiliary variable.
     """
@@ -220,7 +219,7 @@ def _star_of(table: Table, sense: Sense, tuple_number: int) -> tuple[list[Table]
     dtype = table.values.dtype
     neutral, worst = (1 if sense == "probability" else 0), forbidden_value(sense, dtype)
     count = len(table.rows)
-    # A domain must not be empty, even if the table lists no tuple.
+    # One value stays even if the table lists no tuple, because a domain must not be empty.
     values = table.values if count else np.array([worst], dtype=dtype)
     numbers, neutrals = np.arange(count), np.full(count, neutral, dtype=dtype)
     tables = [Table([tuple_number], values)]
@@ -231,9 +230,9 @@ def _star_of(table: Table, sense: Sense, tuple_number: int) -> tuple[list[Table]
 
 
 def _chain_of(table: Table, sense: Sense, first: int) -> tuple[list[Table], list[int]] | None:
-    """Return the tables of a chain, and its variables' sizes; None if it would have too many transitions.
+    """Return the tables of a chain, and the sizes of its variables; None if there would be too many transitions.
 
-    A state is a prefix of listed tuples; the last state stands for all other prefixes.
+    A state is a prefix of listed tuples; the last state represents all other prefixes.
 
     Args:
         table: A table that lists some tuples.
@@ -271,18 +270,18 @@ def _chain_of(table: Table, sense: Sense, first: int) -> tuple[list[Table], list
 
 
 _OFF, _EQUAL, _BELOW = 0, 1, 2
-"""States of a chain that reads a number from its highest bit on: off, because the variable has another value; equal to
-the bound so far; below the bound.
+"""States of a chain that reads a number from its highest bit on. Off: the variable has another value; equal: the bits
+so far are those of the bound; below: they are below the bound.
 
-The state below the bound also stores the last bit, so that each number is exactly one path through the chain.
+The state below the bound also stores the last bit, so that each number corresponds to exactly one path.
 """
 
 
 def _counting_chain(v: int, size: int, number: int, sense: Sense, first: int) -> tuple[list[Table], list[int]]:
     """Return tables that count a variable's last value ``number`` times, and the sizes of their auxiliary variables.
 
-    For the last value, the auxiliary variables may be the bits of any number from 0 to ``number`` - 1; for each other
-    value, they have one assignment.
+    For the last value, the auxiliary variables can be the bits of any number from 0 to ``number`` - 1; for each other
+    value, only one assignment is allowed.
 
     Args:
         v: The variable.

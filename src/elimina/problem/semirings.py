@@ -24,10 +24,10 @@ LARGEST = {name: int(np.iinfo(name).max) for name in INTEGERS}
 Rule = Literal["support", "distances", "costs", "logs", "products"]
 """Encoding of a table's values.
 
-- ``support``: 1 where they are allowed, else 0.
-- ``distances``: costs, or negated logarithms of probabilities, less the best one of each table.
-- ``costs``: costs as they are, utilities and probabilities negated.
-- ``logs``: logarithms, less the largest one of each table.
+- ``support``: 1 where a value is allowed, otherwise 0.
+- ``distances``: costs, or negated logarithms of probabilities, minus the best one of each table.
+- ``costs``: unchanged costs; negated utilities and probabilities.
+- ``logs``: logarithms, minus the largest one of each table.
 - ``products``: each factor scaled by a power of two, so that its largest value is in [1, 2).
 """
 
@@ -38,15 +38,15 @@ Numbers = Sequence[int | float]
 
 
 class Contents(NamedTuple):
-    """Values of a model's tables.
+    """Properties of a model's tables.
 
     Attributes:
         sense: Sense of the model.
-        is_integer: True if costs stay integers.
+        is_integer: True if costs remain integers.
         constant: Constant of the model.
-        upper_bound: Upper bound of the model on its totals.
+        upper_bound: Upper bound of the model on totals.
         ends: Smallest and largest allowed value of each table.
-        constants: Numbers of the tables without a scope.
+        constants: Values of the tables without a scope.
     """
 
     sense: Sense
@@ -58,12 +58,12 @@ class Contents(NamedTuple):
 
     @property
     def sign(self) -> int:
-        """1 if smaller totals are better, -1 if larger ones are."""
+        """1 if smaller totals are better, -1 if larger totals are better."""
         return 1 if self.sense == "min-cost" else -1
 
 
 def _spread(contents: Contents) -> int:
-    """Return a number above the tables' summed distances from their best values, at any allowed assignment."""
+    """Return a number above the sum of the tables' distances from their best values, at any allowed assignment."""
     ends, limit, sign = contents.ends, contents.upper_bound, contents.sign
     spread = ends.total(highest=True) - ends.total(highest=False) + 1
     if limit is not None and ends.are_allowed:
@@ -75,8 +75,7 @@ def _spread(contents: Contents) -> int:
 def _best_values(contents: Contents) -> tuple[int | float, ...]:
     """Return numbers that add up to the constant and the tables' best values.
 
-    For integers, this is their exact sum alone. Otherwise, there are several finite floats (logarithms of
-    probabilities).
+    For integers, this is only their exact sum. Otherwise, the numbers are finite floats (logarithms of probabilities).
     """
     constant, ends, is_highest = contents.constant, contents.ends, contents.sign == -1
     if contents.is_integer:
@@ -89,16 +88,16 @@ def _best_values(contents: Contents) -> tuple[int | float, ...]:
 
 
 def _largest_size(contents: Contents) -> int:
-    """Return a number above the absolute value of each integer cost."""
+    """Return a number above the absolute values of all integer costs."""
     ends = contents.ends.integers[contents.ends.kinds == 1].tolist()
     return 1 + max((abs(cost) for pair in ends for cost in pair), default=0)
 
 
 def _values_without_scope(contents: Contents) -> tuple[int | float, ...]:
-    """Return the values of the tables without a scope; all other values stay in the encoded tables.
+    """Return the values of the tables without a scope; the encoding keeps all other values.
 
     Raises:
-        InputError: The model has no table, so no assignment has a worst cost.
+        InputError: The model has no table, so that an assignment has no worst cost.
     """
     if len(contents.ends.kinds) == 0:
         raise InputError(
@@ -109,7 +108,7 @@ def _values_without_scope(contents: Contents) -> tuple[int | float, ...]:
 
 
 def floats_of(number: float) -> tuple[float, ...]:
-    """Return floats that add up to a number: a large integer may need two."""
+    """Return floats that add up to a number; a large integer may require two."""
     nearest = float(number)
     if isinstance(number, int) and int(nearest) != number:
         return nearest, float(number - int(nearest))
@@ -121,25 +120,27 @@ class Semiring(NamedTuple):
 
     Attributes:
         name: Name in plans, programs and the core.
-        dtypes: Number types of the backends: exact ones from the narrowest on, then floats, the more exact one first.
+        dtypes: Number types of the backends: exact ones, from the narrowest on, then floats, from the most precise on.
         encoding: Encoding of tables as its numbers.
         answer: Meaning of the numbers at the roots of a plan.
-        numbers: Description of its floats, for texts of errors.
-        zero: Number for 'forbidden', an absorbing element. If infinite, integer types use the program's parameter.
-        one: Number that changes no product.
-        sign: 1 if smaller numbers are better, -1 if larger ones are.
-        is_idempotent: True if a sum is one of its terms: elimination finds an optimum, and decoding an assignment.
-        is_additive: True if costs of 0, and probabilities of 1, change nothing, so that tables of these may be added
-            to a model, and the model's constant is part of the answer.
-        is_logarithmic: True if probabilities become logarithms.
+        numbers: Description of its floats, for error texts.
+        zero: Number for 'forbidden', an absorbing element. If it is infinite, integer types use the program's
+            parameter.
+        one: Neutral number of products.
+        sign: 1 if smaller numbers are better, -1 if larger numbers are better.
+        is_idempotent: True if a sum is always one of its terms: elimination then finds an optimum, and decoding an
+            assignment.
+        is_additive: True if costs of 0 and probabilities of 1 are neutral, so that tables of these may be added to a
+            model, and the model's constant is part of the answer.
+        is_logarithmic: True if probabilities are replaced by logarithms.
         is_scaled: True if messages are scaled by powers of two (``scale_exponent`` in
             ``include/elimina/semiring.hpp``).
         is_product: True if steps with two tables are matrix products.
-        is_weighted: True if steps have weights, and exponentials.
-        is_matched: True if mini-buckets can be moment-matched in it (``include/elimina/matching.hpp``).
+        is_weighted: True if steps have weights and compute exponentials.
+        is_matched: True if it supports moment matching of mini-buckets (``include/elimina/matching.hpp``).
         bound: Function that returns a number for 'forbidden', larger than the integers of all allowed assignments.
-        constants: Function that returns the numbers left out of the encoded tables, in the model's units.
-        total: Function that returns the semiring's product of numbers: of a tree's roots, or an assignment's terms.
+        constants: Function that returns the numbers left out by the encoding, in the model's units.
+        total: Function that returns the semiring's product of numbers, such as those at a tree's roots.
     """
 
     name: str
@@ -168,15 +169,15 @@ class Semiring(NamedTuple):
 
     @property
     def class_name(self) -> str:
-        """Name of its class in C++."""
+        """Name of the class in C++."""
         return "".join(map(str.capitalize, self.name.split("-")))
 
     def zero_of(self, dtype: str | np.dtype[Any], forbidden: float) -> float:
-        """Return the number for 'forbidden' in a dtype: ``forbidden`` if the dtype has no infinity, but needs one."""
+        """Return the number for 'forbidden' in a dtype: ``forbidden`` replaces an infinity that the dtype lacks."""
         return forbidden if math.isinf(self.zero) and np.dtype(dtype).kind == "i" else self.zero
 
     def one_of(self, dtype: str | np.dtype[Any]) -> float:
-        """Return the neutral number of products in a dtype; in integer types, the least number is minus infinity."""
+        """Return the neutral number of products in a dtype; integer types use their least number as minus infinity."""
         return int(np.iinfo(dtype).min) if math.isinf(self.one) and np.dtype(dtype).kind == "i" else self.one
 
 
@@ -242,7 +243,7 @@ SEMIRINGS = {semiring.name: semiring for semiring in _ALL}
 
 
 def scale_exponents(highs: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
-    """Return the exponents of the powers of two that messages are divided by when they are read.
+    """Return the exponents of the powers of two by which readers divide messages.
 
     Args:
         highs: Largest value of each message.

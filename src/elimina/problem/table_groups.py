@@ -1,4 +1,4 @@
-"""Groups of tables that are joined, because one scope contains the others."""
+"""Groups of tables that are joined because one of their scopes contains the others."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from elimina.system import cached_property
 
 
 class Group(NamedTuple):
-    """Tables that are joined while they are copied into the arena, because one scope contains the others.
+    """Tables that are joined while they are written to the arena, because one of their scopes contains the others.
 
     Attributes:
         scope: The scope that contains the others.
-        members: Numbers of the tables.
+        members: Indices of the tables.
     """
 
     scope: tuple[int, ...]
@@ -30,7 +30,7 @@ class TableGroups(Unpacked[Group]):
 
     Args:
         scopes: Scopes of the groups.
-        starts: Start of each group's members, and the end of the last one's.
+        starts: Start of each group's members, followed by the end of the last group's.
         members: Tables of the groups, int32.
     """
 
@@ -47,7 +47,7 @@ class TableGroups(Unpacked[Group]):
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    # Arrays are compared instead of groups, because every call looks up its plan by the groups, and must be fast.
+    # Arrays are compared instead of groups for speed: every call looks up its plan by the groups.
     def __eq__(self, other: object) -> bool:
         return self._bytes == other._bytes if isinstance(other, TableGroups) else super().__eq__(other)
 
@@ -62,7 +62,7 @@ class TableGroups(Unpacked[Group]):
 
     @cached_property
     def variables(self) -> tuple[int, ...]:
-        """The variables of all groups, ascending."""
+        """The variables of all groups, in ascending order."""
         return tuple(np.flatnonzero(np.bincount(self.scopes.members)).tolist())
 
     @cached_property

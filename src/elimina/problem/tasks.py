@@ -1,4 +1,4 @@
-"""Tasks of ``solve`` and ``plan``: their names, other names for them, and descriptions."""
+"""Tasks of ``solve`` and ``plan``: their names, aliases and descriptions."""
 
 from __future__ import annotations
 
@@ -11,38 +11,40 @@ Task = Literal["mpe", "pr", "mar", "mmap", "count", "count-optima", "kbest", "bo
 TaskName = Literal[
     "mpe", "map", "pr", "partition", "mar", "marginals", "mmap", "count", "count-optima", "kbest", "bottleneck"
 ]
-"""A task or another name for it."""
+"""Name or alias of a task."""
 
 TASKS: tuple[Task, ...] = get_args(Task)
 NAMES: tuple[TaskName, ...] = get_args(TaskName)
 
 
 class Description(NamedTuple):
-    """Properties of a task, for code that treats tasks differently.
+    """Properties of a task, for code that distinguishes tasks.
 
     Attributes:
         text: Help text.
         semiring: Name of its semiring.
         aliases: Other names.
-        problem: Task of the problem that is planned; None: the task itself.
-        methods: Methods besides ``auto`` and ``eliminate``.
-        is_sum: True if the task sums probabilities, which a model of costs does not have.
-        is_optimum: True if it asks for the best assignment of all variables, so that search may answer.
+        problem: Task of the problem to plan; None: the task itself.
+        methods: Methods other than ``auto`` and ``eliminate``.
+        is_sum: True if the task sums probabilities, so that models of costs are rejected.
+        is_optimum: True if it asks for the best assignment of all variables, so that search may answer it.
         is_marginal: True if it asks for a distribution of each variable.
         is_count: True if it asks for the number of allowed assignments.
         is_unrounded: True if it compares sums of integer costs and must not round them to floats.
-        is_beyond_optimum: True if the answer needs more than a proven optimum.
+        is_beyond_optimum: True if a proven optimum is not a complete answer.
         lists_assignments: True if its answer is a list of assignments, so that values must not be merged.
-        is_distribution: True if its answer sums to 1, so that factors which only scale it may be left out.
-        takes_query: True if it asks for some variables only.
-        keeps_query: True if all variables but those of its query are eliminated.
-        merges_slices: True if the answers of slices combine into one, as conditioning, checkpoints and clusters need.
+        is_distribution: True if its answer sums to 1, so that factors that only scale it may be left out.
+        takes_query: True if it accepts a query of some variables.
+        keeps_query: True if all variables except those of its query are eliminated.
+        merges_slices: True if the answers of slices combine into one, as conditioning, checkpoints and clusters
+            require.
         has_rows: True if its steps may work on sparse tables.
         has_bounds: True if mini-buckets bound its answer.
-        has_first_bounds: True if bounds from each table alone replace an answer that would come too late.
-        soft_evidence: Form of likelihoods: ``factors``, or ``leaves`` of a network; None: the task takes none.
+        has_first_bounds: True if bounds from each single table replace an answer that would be late.
+        soft_evidence: Form of likelihoods: ``factors``, or ``leaves`` of a network; None: likelihoods are not
+            supported.
         passes: Passes over the tree; see ``planning.planner``.
-        shown: Rows on the command line: their names, and the attributes of the result that they show.
+        shown: Rows on the command line: their names, and the attributes of the result in them.
         uai: Heading of its answer in the format of the UAI competitions.
     """
 
@@ -77,7 +79,7 @@ class Description(NamedTuple):
 
     @property
     def is_partition(self) -> bool:
-        """True if the task asks for a sum alone, whose logarithm has bounds."""
+        """True if the task asks for a single sum, whose logarithm has bounds."""
         return self.sums_all and not self.is_marginal
 
     @property
@@ -87,7 +89,7 @@ class Description(NamedTuple):
 
     @property
     def maximises_query(self) -> bool:
-        """True if the task asks for the best states of its query, with all other variables summed out."""
+        """True if the task asks for the best states of its query after all other variables are summed out."""
         return self.is_sum and self.takes_query and self.keeps_query
 
 
@@ -194,25 +196,25 @@ JOINT = Description(
     keeps_query=True,
     passes="joint",
 )
-"""Description of a problem that is part of other tasks."""
+"""Description of a problem within other tasks."""
 
 
 def described(task: str) -> Description:
-    """Return the description of a task, or of a part of one."""
+    """Return the description of a task, or of a problem within a task."""
     return JOINT if task == "joint" else DESCRIPTIONS[task]
 
 
 def tasks_that(has: Callable[[Description], object]) -> tuple[str, ...]:
-    """Return the names of the tasks whose description fulfils the condition ``has``."""
+    """Return the names of the tasks for whose description ``has`` is true."""
     return tuple(name for name, description in DESCRIPTIONS.items() if has(description))
 
 
 def task_of(name: Any) -> Task:
-    """Return the task that a name or an alias stands for, in small or capital letters.
+    """Return the task with a name or an alias, in lower or upper case.
 
     Raises:
         TypeError: The name is not a text.
-        InputError: There is no such task.
+        InputError: The task is unknown.
     """
     word = name.lower() if isinstance(name, str) and name.lower() in NAMES else name
     task_name: TaskName = arguments.choice("task", word, NAMES)

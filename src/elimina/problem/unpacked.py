@@ -1,4 +1,4 @@
-"""Sequences over arrays, whose items are made on first use."""
+"""Sequences stored in arrays, whose items are created on first use."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ Item = TypeVar("Item")
 
 
 def rows_of(lists: tuple[NDArray[np.int64], NDArray[np.integer[Any]]]) -> list[tuple[int, ...]]:
-    """Return the lists that the core encodes as starts and items."""
+    """Return the lists that the core encodes as an array of starts and an array of items."""
     items = lists[1].tolist()
     return [tuple(items[a:b]) for a, b in itertools.pairwise(lists[0].tolist())]
 
 
 class Unpacked(Sequence[Item]):
-    """A sequence over arrays; items are made on access, because making a million of them takes longer than a plan."""
+    """A sequence stored in arrays; creating a million items takes longer than a plan, so they are created on access."""
 
     @property
     @abstractmethod
     def _unpacked(self) -> tuple[Item, ...]:
-        """The items, made once."""
+        """The items, created once."""
 
     @overload
     def __getitem__(self, number: int) -> Item: ...

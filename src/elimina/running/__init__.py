@@ -1,1 +1,1 @@
-"""Runs of a plan: execution, passes, checkpoints, rounding, threads."""
+"""Execution of plans: passes, checkpoints, rounding errors and threads."""

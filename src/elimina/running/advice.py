@@ -1,4 +1,4 @@
-"""Errors of plans that do not fit, with helpful options."""
+"""Error texts for plans beyond the memory, with options that help."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from elimina.planning.plan import Plan, Shortfall
 from elimina.problem.tasks import described
 
 MIN_LONG_SECONDS = 60.0
-"""Estimated seconds of a fitting plan from which on it gets advice."""
+"""Estimated seconds above which a plan gets advice although it fits."""
 
 _MIN_BUCKET_BYTES_PER_FACTOR_BYTE = 2
-"""Memory of the smallest mini-buckets, relative to the factors."""
+"""Memory of the smallest mini-buckets, relative to the memory of the factors."""
 
 _MIN_HELD_BYTES = 1 << 20
-"""Errors state the bytes that a call holds besides its plan only from this number on."""
+"""Least number of allocated bytes that an error text states in addition to those of the plan."""
 
 MAX_MACHINE_BYTES = 2**46
-"""Plans of more bytes do not get the advice to use more memory or a larger disk."""
+"""Number of bytes above which plans get no advice to use more memory or a larger disk."""
 
 _UNITS = ((100 << 30, 1 << 30, "GiB"), (1 << 20, 1 << 20, "MiB"), (0, 1 << 10, "KiB"))
 """Units of an advised limit: least number of bytes, bytes of the unit, and its name."""
 
 
 def advice_on(plan: Plan) -> str | None:
-    """Return the advice on a plan that does not fit or takes long; None for other plans."""
+    """Return advice for a plan that does not fit or takes long; None for other plans."""
     if plan.fits and plan.seconds < MIN_LONG_SECONDS:
         return None
     if plan.minibuckets is not None:
@@ -47,15 +47,15 @@ def _of_solve(option_text: str) -> str:
 
 
 def check_fits(plan: Plan) -> None:
-    """Raise MemoryLimitError, with advice, if a plan exceeds its memory limit."""
+    """Raise ``MemoryLimitError`` with advice if a plan exceeds its memory limit."""
     if not plan.fits:
         raise MemoryLimitError(does_not_fit(plan))
 
 
 def check_kept(plan: Plan, options: CheckedOptions) -> None:
-    """Raise MemoryLimitError if a plan exceeds its memory limit, without advice to use files.
+    """Raise ``MemoryLimitError`` if a plan exceeds its memory limit, without advice to use files.
 
-    For tables that have to stay in memory, such as those of a junction tree.
+    This applies to tables that have to stay in memory, such as those of a junction tree.
     """
     if not plan.fits:
         enough = options.limit_for(plan.peak_bytes, 0) if plan.on_host and options.room is not None else 0
@@ -63,7 +63,7 @@ def check_kept(plan: Plan, options: CheckedOptions) -> None:
 
 
 def does_not_fit(plan: Plan, *, takes_files: bool = True) -> str:
-    """Return the error's text for a plan that does not fit: its needs, and the options that help."""
+    """Return the error text for a plan beyond the memory, with its needs and the options that help."""
     whole, held = plan.whole, plan.shortfall.held
     tiers = [(whole.device, whole.peak_bytes, whole.memory_limit)]
     tiers += [(tier, whole.bytes.get(tier, 0), limit) for tier, limit in whole.form.limits]
@@ -102,7 +102,7 @@ def _what_helps(plan: Plan, takes_files: bool = True) -> str:
 
 
 def _memory_advice(plan: Plan) -> str:
-    """Return the advice to allow enough memory for a plan; "" if the size is unknown, or no machine has it."""
+    """Return advice to allow enough memory for a plan; "" if the size is unknown, or exceeds any machine's memory."""
     enough = plan.shortfall.enough
     if not enough or plan.whole.peak_bytes > MAX_MACHINE_BYTES:
         return ""
@@ -116,17 +116,17 @@ def memory_limit(enough: float) -> str:
 
 
 def needs_for_estimate(failure: str, needed: float) -> str:
-    """Return the error's text if neither the exact answer nor the tables of an estimate fit.
+    """Return the error text if neither the exact answer nor the tables of an estimate fit.
 
     Args:
-        failure: Text of the error for the exact answer.
+        failure: Error text for the exact answer.
         needed: Bytes of the tables of an estimate.
     """
     return f"{failure}; for an estimate, {memory_limit(needed)} would be enough"
 
 
 def _bounds_instead(plan: Plan) -> str:
-    """Return the advice to use mini-buckets, or smaller ones; "" if neither is possible."""
+    """Return advice to use mini-buckets, or smaller ones; "" if neither is possible."""
     whole = plan.whole
     if whole.sparse is not None or whole.has_large_factors or whole.has_large_steps:
         return ""

@@ -1,4 +1,4 @@
-"""Results between bounds, and bounds that meet within rounding."""
+"""Results from bounds, and comparison of bounds up to rounding errors."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from elimina.running.rounding import TOLERANCES
 from elimina.running.scaled import ScaledNumber, partition_result
 
 _SUM_TOLERANCE = 1e-12
-"""Largest gap between the bounds of a sum's logarithm that counts as rounding, relative to the logarithm (or to 1)."""
+"""Largest gap between the bounds of a sum's logarithm that is due to rounding, relative to the logarithm (or to 1)."""
 
 
 def bounds_meet(bound: int | float, score: int | float, tolerance: float = TOLERANCES["float64"]) -> bool:
-    """Return whether a bound and an assignment's total are equal: exactly for an int, otherwise up to rounding."""
+    """Return whether a bound equals an assignment's total: exactly for integers, otherwise up to rounding errors."""
     return bound == score or (not isinstance(score, int) and abs(bound - score) <= tolerance * max(1.0, abs(score)))
 
 
 def sum_between(lower: float, upper: float) -> Result:
-    """Return the result proven by bounds on the base-10 logarithm of a sum; exact (or infeasible) if they meet."""
+    """Return the result proved by bounds on the base-10 logarithm of a sum: exact (or infeasible) if they are equal."""
     if upper == -math.inf or bounds_meet(lower, upper, _SUM_TOLERANCE):
         return partition_result(ScaledNumber.from_log2(upper / math.log10(2)))
     return Result("bounded", "pr", None, lower, upper)
@@ -33,15 +33,15 @@ def result_between(
     tolerance: float = TOLERANCES["float64"],
     score: int | float | None = None,
 ) -> Result:
-    """Return the result proven by a bound and an assignment.
+    """Return the result proved by a bound and an assignment.
 
     Args:
         model: Model of the optimum.
-        bound: Bound on the optimum, in the model's units; None: nothing is allowed.
-        chosen: A value for each variable of the model; None if no assignment is known. An assignment that is forbidden,
-            or not better than the model's upper bound, is left out.
-        tolerance: Largest gap, relative to the assignment's value (or to 1), that counts as rounding.
-        score: The assignment's value, if it is known.
+        bound: Bound on the optimum, in the model's units; None: no assignment is allowed.
+        chosen: A value for each variable of the model; None: no assignment is known. An assignment is left out if it is
+            forbidden, or not better than the model's upper bound.
+        tolerance: Largest gap that is due to rounding, relative to the assignment's value (or to 1).
+        score: Value of the assignment, if it is known.
     """
     if bound is None:
         return Result("infeasible", "mpe")

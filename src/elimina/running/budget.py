@@ -1,4 +1,4 @@
-"""Budget of a strategy: its time, memory, and the bounds so far."""
+"""Budget of a strategy: its time and memory, and the bounds so far."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Budget(NamedTuple):
     """Budget of a strategy: its time, the bounds and assignment so far, and a listener for its results.
 
     Attributes:
-        deadline: Time by ``time.monotonic`` at which the strategy has to end; None: there is no limit.
+        deadline: Time by ``time.monotonic`` at which the strategy has to end; None: no limit.
         best_result: Best result so far.
-        report: Function that gets bounds as soon as they are known.
+        report: Function to call with each improvement of the bounds.
         growth_bytes: Estimated bytes by which the process has grown since the call began.
     """
 
@@ -27,5 +27,5 @@ class Budget(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """Seconds until the deadline; 0 after it, and infinity if there is none."""
+        """Seconds until the deadline; 0 after it, infinity without one."""
         return math.inf if self.deadline is None else max(0.0, self.deadline - time.monotonic())

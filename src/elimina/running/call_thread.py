@@ -1,4 +1,4 @@
-"""Threads for the work of calls: stopping them, and shielding parts that must finish, such as writing a file."""
+"""Threads for calls: how they are stopped, and blocks that must finish first, such as writing a file."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ _EXIT_SECONDS = 60.0
 """Seconds that the interpreter waits at exit for abandoned work to end."""
 
 IDLE_POLL_SECONDS = 0.02
-"""Seconds between an idle thread's checks for a request to end; also the seconds that it has to end at exit."""
+"""Seconds between an idle thread's checks for a request to end, and seconds that it has to end at exit."""
 
 IDLE_THREAD_SECONDS = 1.0
-"""Seconds that an idle thread waits for the next call, because a new thread often begins on a core with cold caches."""
+"""Seconds that an idle thread waits for the next call; it is faster than a new thread, whose caches are cold."""
 
 threads: dict[int, int] = {}
-"""Depth of ``shielded`` blocks by thread."""
+"""Number of nested ``shielded`` blocks by thread."""
 
 _abandoned_threads: list[threading.Thread] = []
 
 idle_threads: list[CallThread] = []
 _hiring_lock = lock_for_a_moment()
-"""Lock for a thread's change between idle and busy."""
+"""Lock that is held while a thread changes between idle and busy."""
 
 _hook_lock = lock_for_a_moment()
-"""Lock for replacing the interpreter's hook for dropped exceptions."""
+"""Lock that is held while the interpreter's hook for dropped exceptions is replaced."""
 
 
 @contextlib.contextmanager
 def shielded() -> Iterator[None]:
-    """Prevent the end of a call from raising an exception in this thread while a block runs."""
+    """Protect a block from the exception that ends a call in this thread."""
     thread = threading.get_ident()
     threads[thread] = threads.get(thread, 0) + 1
     try:
@@ -54,10 +54,10 @@ def shielded() -> Iterator[None]:
 
 
 class CallThread(threading.Thread):
-    """A thread that does the work of one call after another, and ends if no call comes for a while.
+    """A thread that runs the work of one call after another, and ends after a while without calls.
 
     Args:
-        processors: The processors that the thread is bound to: those of its first caller.
+        processors: The processors to which the thread is bound: those of its first caller.
     """
 
     def __init__(self, processors: Collection[int]) -> None:
@@ -66,17 +66,17 @@ class CallThread(threading.Thread):
         self.works: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
 
     def run(self) -> None:
-        """Do each call's work; end if no call comes for a while, or if the thread was not offered for another call."""
+        """Run each call's work; end after a while without calls, or if the thread was not released after a call."""
         try:
             while (work := self._next()) is not None:
                 self.is_free = False
                 work()
-                # The work refers to the call's tables, so it is deleted to free them.
+                # The reference is deleted, because the work keeps the call's tables alive.
                 del work
                 if not self.is_free:
                     return
         finally:
-            # An error such as a lack of memory may end an idle thread, which must not be offered to a call then.
+            # An error such as a lack of memory may end an idle thread, which then must not be used for a call.
             self._retire()
 
     def _next(self) -> Callable[[], None] | None:
@@ -88,26 +88,26 @@ class CallThread(threading.Thread):
                     return None
 
     def _retire(self) -> bool:
-        """Stop waiting for calls; return True unless a call has arrived in the meantime."""
+        """Stop waiting for calls; return False if a call has arrived meanwhile."""
         with _hiring_lock:
             if self in idle_threads:
                 idle_threads.remove(self)
             return self.works.empty()
 
     def release(self) -> None:
-        """Offer the thread for another call."""
+        """Make the thread available to other calls."""
         with _hiring_lock:
             self.is_free = True
             idle_threads.append(self)
 
 
 def do_in_thread(work: Callable[[], None]) -> threading.Thread:
-    """Do a call's work in an idle thread, or in a new one; return the thread.
+    """Run a call's work in an idle thread, or in a new one; return the thread.
 
     Raises:
         MemoryLimitError: No thread can be started.
     """
-    # Threads are bound to the processors of their first callers, so only those with the same processors are used.
+    # Threads stay bound to the processors of their first callers, so only threads with the same processors are used.
     processors = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set()
     with _hiring_lock:
         for position in reversed(range(len(idle_threads))):
@@ -123,7 +123,7 @@ def do_in_thread(work: Callable[[], None]) -> threading.Thread:
 
 @atexit.register
 def end_idle_threads() -> None:
-    """End the threads that wait for another call."""
+    """End the threads that are waiting for a call."""
     with _hiring_lock:
         threads = list(idle_threads)
         idle_threads.clear()
@@ -141,13 +141,13 @@ def is_shielded(thread: threading.Thread) -> bool:
 def stop_thread(thread: threading.Thread, raise_in: Callable[[threading.Thread], bool], patience: float) -> None:
     """End a thread by an exception, or abandon it.
 
-    CPython drops an exception that comes in a callback of a weak reference or in a destructor; the exception is then
-    raised again.
+    CPython drops an exception raised in a destructor or in a callback of a weak reference; the exception is then raised
+    again.
 
     Args:
         thread: Thread to end.
-        raise_in: Function that raises ``Stopped`` in the thread, and returns True if it could.
-        patience: Seconds for the thread to end.
+        raise_in: Function that raises ``Stopped`` in the thread, and returns whether it succeeded.
+        patience: Seconds that the thread has to end.
     """
     is_due = threading.Event()
     is_due.set()
@@ -168,26 +168,26 @@ def stop_thread(thread: threading.Thread, raise_in: Callable[[threading.Thread],
                         is_due.set()
                 thread.join(_POLL_SECONDS)
         finally:
-            # The exception of an abandoned thread may be dropped later, so the hook stays in place to hide it.
+            # An abandoned thread may drop the exception later, so the hook remains to hide it.
             sys.unraisablehook = functools.partial(_report, before) if thread.is_alive() else before
     abandon_thread(thread)
 
 
 def abandon_thread(thread: threading.Thread) -> None:
-    """Record a thread that has not ended: at exit, the interpreter waits for it, up to ``_EXIT_SECONDS``."""
+    """Record a thread that has not ended; at exit, the interpreter waits for it for up to ``_EXIT_SECONDS``."""
     if thread.is_alive():
         _abandoned_threads.append(thread)
 
 
 def _report(before: Callable[[sys.UnraisableHookArgs], object], unraisable: sys.UnraisableHookArgs) -> None:
-    """Pass a dropped exception to the previous hook, unless it was raised to end a thread."""
+    """Pass a dropped exception to the previous hook unless it was raised to end a thread."""
     if unraisable.exc_type is not Stopped:
         before(unraisable)
 
 
 @atexit.register
 def _wait_for_abandoned_threads() -> None:
-    # A thread that returns from the core into a finished interpreter crashes the process.
+    # A thread that returns from the core into a finalised interpreter would crash the process.
     until = time.monotonic() + _EXIT_SECONDS
     for thread in _abandoned_threads:
         thread.join(max(0.0, until - time.monotonic()))

@@ -1,4 +1,4 @@
-"""Interrupted work: the state of a run in a directory, from which another process can continue."""
+"""Checkpoints: the state of a run in a directory, from which another process can resume."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ SAVE_SECONDS = 1.0
 """Least seconds between two writes of the state."""
 
 WRITING_SHARE = 0.05
-"""Largest share of a run's time that is spent on writing its state: with many slices, a write takes long."""
+"""Largest share of a run's time for writing its state: with many slices, each write takes long."""
 
 _LOCK_SECONDS, _LOOK_SECONDS = 1.0, 0.02
-"""Seconds of waiting for a directory that is in use (interrupted work may outlast its call), and between checks."""
+"""Time limit of waiting for a directory in use (interrupted work may outlast its call), and seconds between checks."""
 
 _FILE = "elimina-checkpoint.json"
 _MESSAGES = "elimina-messages-"
@@ -46,16 +46,16 @@ _VERSION = 3
 class Checkpoint:
     """A directory for the state of one run.
 
-    The state is written to another name, synchronised with the disk, and then renamed, so that a process that is killed
-    at any moment leaves the last complete state.
+    The state is written to a temporary file, synchronised with the disk, and then renamed, so that the last complete
+    state survives if the process is killed at any moment.
 
     Args:
-        directory: Path of the directory, which is made if it does not exist.
-        memory: Memory limit of the call, which has to be the same when the run is resumed. (The options of the run are
-            not compared, because they have only the memory that the call does not hold.)
+        directory: Path of the directory, which is created if it does not exist.
+        memory: Memory limit of the call, which must be the same when the run is resumed. (The limits in the options of
+            the run are not compared, because they exclude memory that the call already uses.)
 
     Raises:
-        InputError: The directory cannot be written, is in use by another process, or holds a checkpoint that is
+        InputError: The directory is not writable, is in use by another process, or contains a checkpoint that is
             damaged or of another version.
 
     Attributes:
@@ -93,19 +93,19 @@ class Checkpoint:
 
     @property
     def is_new(self) -> bool:
-        """True if no run has stored anything."""
+        """True if no run has stored a state."""
         return not self._contents
 
     @property
     def choice(self) -> PlanRecipe:
-        """Data for making the plan of the run to resume."""
+        """Data for making the plan of the run to resume again."""
         return PlanRecipe(*self._contents["choice"])
 
     def check(self, model: Model, problem: Problem, options: CheckedOptions) -> None:
-        """Check that the run to resume had the same problem and options.
+        """Check that the run to resume has the same problem and options.
 
         Raises:
-            InputError: The checkpoint is of another model, task or evidence, or of other options.
+            InputError: The checkpoint belongs to another model, task or evidence, or to other options.
         """
         asked = _identity(model, problem, replace(options, memory=self._memory))
         for name, value in asked.items():
@@ -117,10 +117,10 @@ class Checkpoint:
                 )
 
     def begin(self, model: Model, problem: Problem, planned: PlannedProblem, options: CheckedOptions) -> None:
-        """Begin to store a run of a plan, or resume one.
+        """Begin to store the run of a plan, or resume a stored one.
 
         Raises:
-            InputError: The run to resume had another plan, or the directory cannot be written.
+            InputError: The run to resume has another plan, or the directory is not writable.
         """
         digest = _plan_digest(planned.plan)
         if not self._contents:
@@ -135,7 +135,7 @@ class Checkpoint:
         self.state = self._contents["state"]
 
     def save(self, state: State) -> None:
-        """Store the state so far. The state is written at most once a second, and less often if a write takes long."""
+        """Store the state so far; it is written at most once a second, and less often if a write takes long."""
         self._waiting = state
         if time.monotonic() - self._saved > max(SAVE_SECONDS, self._writing_seconds / WRITING_SHARE):
             self.flush()
@@ -147,18 +147,18 @@ class Checkpoint:
         return steps
 
     def save_steps(self, steps: State) -> None:
-        """Write the state of an unfinished slice at once."""
+        """Write the state of an unfinished slice immediately."""
         self._write({**(self._waiting or self._contents["state"]), "steps": steps})
         self._waiting = None
 
     def flush(self) -> None:
-        """Write the last saved state if it has not been written yet."""
+        """Write the latest state if it has not been written yet."""
         if self._waiting is not None:
             self._write(self._waiting)
             self._waiting = None
 
     def save_messages(self, number: int, arrays: Iterable[NDArray[Any]]) -> list[Any]:
-        """Write arrays to a new file; return the description for ``read_messages``."""
+        """Write arrays to a new file; return its description for ``read_messages``."""
         size = crc = 0
         with self._replacing(f"{_MESSAGES}{number}") as file:
             for array in arrays:
@@ -184,13 +184,13 @@ class Checkpoint:
         return data
 
     def drop_messages(self, kept: Collection[int]) -> None:
-        """Remove the files of messages, except those with the kept numbers."""
+        """Remove the files of messages except those whose numbers are in ``kept``."""
         for path in self._directory.glob(f"{_MESSAGES}*"):
             if path.name not in {f"{_MESSAGES}{number}" for number in kept}:
                 path.unlink(missing_ok=True)
 
     def remove(self) -> None:
-        """Remove the files, and the directory if elimina made it and it is empty; then close the checkpoint."""
+        """Remove the files, and the directory if elimina created it and it is empty; then close the checkpoint."""
         self.drop_messages(())
         (self._directory / _FILE).unlink(missing_ok=True)
         with contextlib.suppress(OSError):
@@ -199,7 +199,7 @@ class Checkpoint:
         self.close()
 
     def close(self) -> None:
-        """Release the directory for other processes; remove it if it was created and stays empty."""
+        """Release the directory for other processes; remove it if elimina created it and it is empty."""
         if self._made and not self._contents:
             with contextlib.suppress(OSError):
                 self._directory.rmdir()
@@ -239,7 +239,7 @@ class Checkpoint:
 
     @contextlib.contextmanager
     def _replacing(self, name: str) -> Iterator[BinaryIO]:
-        """Open a file that gets its name once it is complete on disk."""
+        """Open a file that gets its final name when it is complete on disk."""
         partial = self._directory / f"{name}.part"
         with shielded(), self._writing():
             try:
@@ -264,7 +264,7 @@ _DIGESTS = ("model", "evidence")
 
 
 def _identity(model: Model, problem: Problem, options: CheckedOptions) -> State:
-    """Return the identity of a run; the keys are the names in errors."""
+    """Return the identity of a run; its keys are used in error texts."""
     return {
         "model": _model_digest(model),
         "task": problem.task,
@@ -274,16 +274,16 @@ def _identity(model: Model, problem: Problem, options: CheckedOptions) -> State:
 
 
 def _options_of(options: CheckedOptions) -> State:
-    """Return the options that a checkpoint stores, because only a call with equal ones may continue it."""
+    """Return the options that a checkpoint stores; a run resumes only with equal ones."""
     stored = {record.name: getattr(options, record.name) for record in OPTIONS if record.is_of_checkpoint}
-    # The numbers of the GPUs are left out: there may be fewer after one was lost.
+    # The numbers of the GPUs are left out, because a GPU may be missing when the run resumes.
     device = "cuda" if options.needs_gpu else options.device
     order = options.order if isinstance(options.order, str) else " ".join(map(str, options.order))
     return {**stored, "device": device, "order": order}
 
 
 def _sha256(data: bytes = b"") -> Any:
-    # Imported on first use: the library loads slowly, and few calls have a checkpoint.
+    # Imported on first use, because the import is slow and few calls have a checkpoint.
     import hashlib
 
     return hashlib.sha256(data)

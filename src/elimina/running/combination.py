@@ -1,4 +1,4 @@
-"""Combination of two results for one question: the better bounds and the better assignment."""
+"""Combination of two results for the same question: the better bounds, and the better assignment."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ NO_PLAN: dict[str, Any] = {
     "device": "cpu",
     "dtype": None,
 }
-"""Figures of a plan if there is none."""
+"""Statistics of a result without a plan."""
 
 
 def combine(previous: Result | None, newer: Result, sign: int) -> Result:
-    """Return the combination of two answers to one question.
+    """Return the combination of two answers to the same question.
 
-    Its statistics are those of the newer answer.
+    Statistics are those of the newer answer.
 
     Args:
-        previous: Result so far; None if there is none.
+        previous: Result so far; None: no result.
         newer: Newer answer.
         sign: 1 if values are minimised, -1 if they are maximised.
     """
@@ -55,9 +55,9 @@ def combine(previous: Result | None, newer: Result, sign: int) -> Result:
 
 
 def _with_estimate(previous: Result, newer: Result, lower: float | None, upper: float | None) -> Result:
-    """Return the newer estimate, within the bounds; if the bounds meet, the proven result.
+    """Return the newer estimate, moved between the bounds; if the bounds are equal, return the proved result.
 
-    The newer estimate is used even if its error is larger, because methods make it in the knowledge of the older one.
+    The newer estimate is used even if its error is larger, because it takes the older one into account.
     """
     estimates = [result for result in (newer, previous) if result.status == "estimated"]
     best = estimates[0]
@@ -72,7 +72,7 @@ def _with_estimate(previous: Result, newer: Result, lower: float | None, upper: 
 
 
 def within_bounds(estimate: Result) -> Result:
-    """Return an estimate of a sum with its number and interval moved between its bounds, and its error adapted."""
+    """Return an estimate of a sum with its value and interval moved between its bounds, and its error adapted."""
     if estimate.log10_z is None or (estimate.lower_bound, estimate.upper_bound) == (None, None):
         return estimate
     low = _log10_end(estimate, estimate.lower_bound, -math.inf)
@@ -88,7 +88,7 @@ def within_bounds(estimate: Result) -> Result:
 def _log10_end(estimate: Result, bound: int | float | None, unknown: float) -> float:
     """Return a bound on the base-10 logarithm of an estimated sum; ``unknown`` if the bound is None.
 
-    A count's bounds are on the number itself, so their logarithm is taken.
+    The bounds of a count are on the count itself, so their logarithms are taken.
     """
     if bound is None or not DESCRIPTIONS[estimate.task].is_count:
         return unknown if bound is None else bound
@@ -100,9 +100,9 @@ def _error_of(estimate: Result) -> float:
 
 
 def _is_better(first: Result, second: Result, sign: int) -> bool:
-    """Return whether the first answer has the better assignment; True if the second one has none.
+    """Return whether the first answer has the better assignment; True if the second answer has none.
 
-    If the value of an assignment is not known, the bound on it (from the worse side) is compared.
+    If the value of an assignment is unknown, the bound on it from the worse side is compared.
     """
     if first.assignment is None or second.assignment is None:
         return second.assignment is None
@@ -113,7 +113,7 @@ def _is_better(first: Result, second: Result, sign: int) -> bool:
 
 
 def within_marginal_bounds(estimate: Result, bounds: MarginalBounds) -> Result:
-    """Return an estimate of marginals, moved between bounds on some of them."""
+    """Return an estimate of marginals, moved between the bounds on some of them."""
     marginals = {
         name: _between(shares, bounds[name]) if name in bounds else shares
         for name, shares in estimate.marginals.items()
@@ -122,7 +122,7 @@ def within_marginal_bounds(estimate: Result, bounds: MarginalBounds) -> Result:
 
 
 def _between(shares: Mapping[Any, float], bounds: Mapping[Any, tuple[float, float]]) -> dict[Any, float]:
-    """Return a distribution clipped to bounds; the difference of its sum from 1 is spread over the remaining slack."""
+    """Return a distribution clipped to bounds; the change of its sum is distributed over the remaining slack."""
     clipped = {state: min(max(share, bounds[state][0]), bounds[state][1]) for state, share in shares.items()}
     excess = math.fsum(clipped.values()) - 1
     free = {state: share - bounds[state][0 if excess > 0 else 1] for state, share in clipped.items()}
@@ -131,10 +131,10 @@ def _between(shares: Mapping[Any, float], bounds: Mapping[Any, tuple[float, floa
 
 
 def bounds_beyond(total: int | float, sign: int, is_integer: bool = True) -> tuple[float | None, float | None]:
-    """Return the bounds (lower, upper) of an optimum that is worse than a total, or as good if costs are floats.
+    """Return the bounds (lower, upper) of an optimum that is worse than a total or, for float costs, as good.
 
     Args:
-        total: Total that no assignment improves on and, if costs are integers, no assignment reaches.
+        total: Total on which no assignment improves; if costs are integers, no assignment reaches it either.
         sign: 1 if values are minimised, -1 if they are maximised.
         is_integer: True if costs are integers.
     """

@@ -21,7 +21,7 @@ from elimina.problem.preparation import Problem
 from elimina.running.encoding import distances, tables_of
 
 _MAX_JOINED_CELLS = 2**28
-"""Largest number of cells of all joined tables: with more, a partition takes too long."""
+"""Largest number of cells of all joined tables; with more cells, a partition would take too long."""
 
 _JOINED_CELL_BYTES = 32
 """Bytes per cell of joined tables, their sources and targets, and their messages."""
@@ -30,26 +30,26 @@ _JOINED_CELL_BYTES = 32
 def partition_by_content(
     problem: Problem, order: Sequence[int], ibound: int, memory: int, seconds: float, threads: int
 ) -> Partition | None:
-    """Partition each bucket by its tables' values.
+    """Partition each bucket by the values of its tables.
 
-    Content-based greedy partitions (Rollon and Dechter 2010, "New mini-bucket partitioning heuristics for bounding the
-    probability of evidence", section 4), with costs for probabilities: tables that gain most from a joint message are
-    joined. The gains depend on the messages, so these are computed here, on the host, before the plan is made. The plan
-    keeps only the assignment of tables to mini-buckets.
+    This is a content-based greedy partition (Rollon and Dechter 2010, "New mini-bucket partitioning heuristics for
+    bounding the probability of evidence", section 4), with costs instead of probabilities: the tables that gain most
+    from a joint message are joined. The gains depend on the messages, which are therefore computed here, on the host,
+    before planning. The plan uses only the assignment of tables to mini-buckets.
 
     Args:
         problem: Problem of the task ``mpe``.
         order: The free variables in elimination order.
         ibound: Largest number of variables of a message.
-        memory: Bytes that the joined tables may take.
-        seconds: Largest estimated time of the partition, besides an allowance for each bucket.
+        memory: Memory limit of the joined tables, in bytes.
+        seconds: Limit of the estimated time, in addition to an allowance for each bucket.
         threads: Number of CPU threads that compare tables.
 
     Returns:
         The partition; None if it would take too much time or memory, or if no assignment is allowed.
 
     Raises:
-        Stopped: The call is to end.
+        Stopped: The call has to end.
     """
     sizes = problem.model.sizes
     position = {v: i for i, v in enumerate(order)}

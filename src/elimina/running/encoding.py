@@ -1,7 +1,7 @@
-"""Writing of a model's values into the factor part of an arena, in the encoding of a plan's semiring.
+"""Encoding of a model's values in a plan's semiring, written to the factors' part of an arena.
 
-The core reads tables block by block, so that it needs little memory besides the arena even for large tables (for sparse
-tables, 16 bytes for each listed tuple). The time and memory of a listed factor grow with the number of its tuples.
+The core reads tables in blocks, so it needs little memory in addition to the arena, even for large tables (for sparse
+tables, 16 bytes per listed tuple). The time and memory for a listed factor are proportional to its number of tuples.
 """
 
 from __future__ import annotations
@@ -33,19 +33,20 @@ Array = NDArray[Any]
 
 
 class Encoded(NamedTuple):
-    """Factors ready for a backend.
+    """Encoded factors.
 
     Attributes:
         arena: The first ``plan.factor_cells`` elements.
-        constants: Constant to add to the arena's optimum (costs, in the model's direction; or logarithms), or to the
-            base-2 logarithm of the arena's sum (``sum-product``).
+        constants: Numbers that add up to the constant: it is added to the arena's optimum (costs, in the model's
+            direction; or logarithms), or to the base-2 logarithm of the arena's sum (``sum-product``).
         ranges: float64 of shape (factors, 2): largest and smallest positive value of each table (``sum-product``).
         impossible: True if the tables show before a run that no assignment is allowed: the model's constant or a factor
-            without free variables is forbidden (has probability 0), a table of integer costs forbids everything, or a
+            without free variables is forbidden (has probability 0), a table of integer costs has no allowed value, or a
             table of a listed factor allows none of the factor's tuples.
         exact: False if a product of positive numbers left the normal range while factors were joined, so that any
-            positive number of the arena may be wrong. True: a number has at most one rounding for each of its tables.
-        factor: Factor to multiply the arena's sum by (``sum-product``). The constants are its logarithm, but rounded.
+            positive number of the arena may be wrong. True: each number has at most one rounding error per table.
+        factor: Factor by which the arena's sum is multiplied (``sum-product``). The constants are its rounded
+            logarithm.
     """
 
     arena: Array
@@ -57,28 +58,28 @@ class Encoded(NamedTuple):
 
     @property
     def offset(self) -> int | float:
-        """The sum of the constants; exact for integers."""
+        """Sum of the constants; exact for integers."""
         return self.constants[0] if len(self.constants) == 1 else math.fsum(self.constants)
 
 
 class Encoder:
-    """An encoder that writes a problem's factors into an arena, and rewrites some when tables change.
+    """An encoder that writes a problem's factors to an arena, and rewrites some of them when tables change.
 
-    The best value of each table is subtracted from costs and logarithms. All differences have the same sign, so the
-    relative rounding error of their sums is small, even if the values of the tables would cancel each other.
+    The best value of each table is subtracted from costs and logarithms. All differences then have the same sign, so
+    the relative rounding error of their sums is small, even if the original values would cancel each other.
 
     Args:
         problem: Problem to encode.
-        plan: Plan with the places of the factors.
-        semiring: Semiring of the encoding, if it is not the plan's; over the same dtype and layout.
+        plan: Plan with the positions of the factors.
+        semiring: Semiring of the encoding, with the same dtype and layout; None: the plan's.
         whole: The problem of all slices, if ``problem`` is a slice.
-        threads: Number of threads that write large factors, or many; the numbers do not depend on it.
+        threads: Number of threads that write large or many factors; the numbers do not depend on it.
 
     Attributes:
         arena: The first ``plan.factor_cells`` elements.
 
     Raises:
-        InputError: Costs are so large that they or their sum may leave the plan's dtype.
+        InputError: Costs are so large that they or their sum may exceed the range of the plan's dtype.
     """
 
     def __init__(
@@ -103,13 +104,13 @@ class Encoder:
         self._tables, self._listed = problem.tables, problem.tables.listed
         self._changed: dict[int, Table] = {}
         self._lists = {} if plan.sparse is None else _lists(plan.factors)
-        # Smallest and largest allowed value of each table of a listed factor, among the factor's tuples.
+        # Smallest and largest allowed value of each table of a listed factor, at the factor's tuples.
         self._ends_of_lists: dict[int, tuple[float, float] | None] = {}
         self.arena: Array = np.zeros(plan.factor_cells, dtype=plan.dtype)
         self._ranges, self._exponents, self._exact = self._write(None)
 
     def replace(self, changed: Mapping[int, Table], numbers: Sequence[int]) -> None:
-        """Replace some tables by others of the same scopes, and rewrite the factors with these numbers."""
+        """Replace some tables by tables of the same scopes, and rewrite the factors with the given numbers."""
         if self._listed is self._tables.listed:
             self._listed = TableList(self._tables)
         for number, table in changed.items():
@@ -146,7 +147,7 @@ class Encoder:
         )
 
     def _write_list(self, number: int) -> tuple[Array, int, bool]:
-        """Write a listed factor; return the same as ``write_factors`` for one factor."""
+        """Write a listed factor; return the same results as ``write_factors`` for one factor."""
         factor = self._lists[number]
         tables = [self._changed.get(member, self._tables[member]) for member in factor.members]
         written = write_listed(factor, tables, self._sense, self._ring, self._limit, self.arena)
@@ -154,7 +155,7 @@ class Encoder:
         return written.range, written.exponent, written.is_exact
 
     def encoded(self, problem: Problem) -> Encoded:
-        """Return the summary of the written factors.
+        """Return a summary of the written factors.
 
         Args:
             problem: The problem with the tables that were written last.
@@ -173,13 +174,13 @@ class Encoder:
             allowed = allowed_ranges(constants, self._sense)
             return Encoded(self.arena, (0,), ranges, not possible or None in allowed, True)
         ends, is_integer = self._ends(), self.arena.dtype.kind == "i"
-        # After encoding, integers do not show that a table forbids everything: distances are from its best value.
+        # Encoded integers do not show whether a table has an allowed value: they are distances from its best value.
         possible = possible and bool((ends.kinds if is_integer else ends.kinds[list(problem.constants)]).all())
         numbers = self._ring.constants(contents_of(problem, is_integer, ends))
         return Encoded(self.arena, numbers, ranges, not possible, True)
 
     def _ends(self) -> Ends:
-        """Return the smallest and largest allowed value of each table; for listed factors, among their tuples only."""
+        """Return the smallest and the largest allowed value of each table; for listed factors, at their tuples only."""
         ends = Ends.of(self._listed, self._sense)
         for number, range_ in self._ends_of_lists.items():
             ends.kinds[number] = 0 if range_ is None else 1 if isinstance(range_[0], int) else 2
@@ -198,14 +199,14 @@ def write_factors(
     numbers: NDArray[np.int64] | None = None,
     threads: int = 1,
 ) -> EncodedFactors:
-    """Write factors into an arena.
+    """Write factors to an arena.
 
     Args:
-        tables: Tables that the factors' members are indices of.
+        tables: Tables to which the indices in the factors' members refer.
         sense: Sense of the tables.
         rule: Encoding of their values.
         limit: Number for forbidden costs, above all others (``distances`` of integers).
-        factors: Places of the factors.
+        factors: Positions of the factors.
         arena: Arena to write to.
         numbers: Numbers of the factors to write; None: all.
         threads: Number of threads.
@@ -232,7 +233,7 @@ def write_factors(
 
 
 def _lists(factors: Sequence[FactorLayout]) -> dict[int, FactorLayout]:
-    """Return the factors that are listed, by number."""
+    """Return the listed factors by their numbers."""
     return {number: factor for number, factor in enumerate(factors) if factor.tuples is not None}
 
 
@@ -241,24 +242,25 @@ def encode(problem: Problem, plan: Plan, semiring: str | None = None, threads: i
 
     Args:
         problem: Problem to encode.
-        plan: Plan with the places of the factors.
+        plan: Plan with the positions of the factors.
         semiring: Semiring of the encoding; None: the plan's.
         threads: See ``Encoder``.
 
     Raises:
-        InputError: Costs are so large that they or their sum may leave the plan's dtype.
+        InputError: Costs are so large that they or their sum may exceed the range of the plan's dtype.
     """
     return Encoder(problem, plan, semiring, threads=threads).encoded(problem)
 
 
 class CostDistances(NamedTuple):
-    """A problem of the task ``mpe`` as costs to be minimised.
+    """A problem of the task ``mpe`` as costs to minimise.
 
     Attributes:
         costs: Sums of distances for each cell of the problem's groups, one group after another. Distances are from the
             best value of each table; int64, or float64 with infinity for 'forbidden'.
         offset: Total if all distances are 0, negated if totals are maximised.
-        possible: False if the constant, one table, or (float costs) the tables of one group together forbid everything.
+        possible: False if no assignment is allowed because of the constant, a single table, or (for float costs) the
+            tables of a single group.
     """
 
     costs: Array
@@ -271,10 +273,10 @@ def distances(problem: Problem, forbidden: int) -> CostDistances:
 
     Args:
         problem: Problem of the task ``mpe``.
-        forbidden: Number for forbidden integer costs; allowed distances are below it.
+        forbidden: Number for forbidden integer costs, above all allowed distances.
 
     Raises:
-        InputError: Costs are so large that their sum may leave float64.
+        InputError: Costs are so large that their sum may exceed the range of float64.
     """
     model, tables = problem.model, problem.tables.listed
     factors = Factors.side_by_side(problem.groups, model.sizes)
@@ -286,7 +288,7 @@ def distances(problem: Problem, forbidden: int) -> CostDistances:
     offset, are_allowed = _offset(tables, model.sense, limit, model.constant)
     possible = model.constant > -math.inf and bool(are_allowed.all())
     if limit is None and possible and len(factors):
-        # The tables of a group may forbid everything together, even if each allows something.
+        # The tables of a group may contradict each other, even if each of them has allowed values.
         possible = bool(np.logical_or.reduceat(np.isfinite(costs), factors.offsets).all())
     return CostDistances(costs, offset, possible)
 
@@ -294,14 +296,14 @@ def distances(problem: Problem, forbidden: int) -> CostDistances:
 def distances_of(
     tables: TableList, scope: tuple[int, ...], sizes: tuple[int, ...], sense: Sense, forbidden: int | None
 ) -> CostDistances:
-    """Join tables to one table: the sums of the distances from each table's best value.
+    """Join tables to one table of the sums of distances from each table's best value.
 
     Args:
-        tables: Tables whose scopes are within ``scope``; all of integers if there is a number for 'forbidden'.
+        tables: Tables whose scopes are within ``scope``; all of them have integers if ``forbidden`` is a number.
         scope: Scope of the joined table.
         sizes: Domain sizes of its variables.
         sense: Sense of the tables.
-        forbidden: Number for forbidden integer costs; allowed distances are below it. None: costs are floats.
+        forbidden: Number for forbidden integer costs, above all allowed distances. None: costs are floats.
     """
     costs: Array = np.empty(math.prod(sizes), dtype=np.float64 if forbidden is None else np.int64)
     tables.join(sense, "distances", forbidden or 0, scope, sizes, costs, tables_of_models.BLOCK_CELLS)
@@ -329,9 +331,9 @@ def largest_of(problem: Problem, costs: Array) -> list[int | float]:
 def _offset(
     tables: TableList, sense: Sense, forbidden: int | None, constant: float = 0
 ) -> tuple[int | float, NDArray[np.bool_]]:
-    """Return the constant plus the sum of the tables' best values, and the mask of the tables that allow a value.
+    """Return the constant plus the sum of the tables' best values, and a mask of the tables with an allowed value.
 
-    Probabilities count by their logarithms. The sum is negated if totals are maximised.
+    Probabilities are replaced by their logarithms. The sum is negated if totals are maximised.
     """
     sign, is_highest = (1, False) if sense == "min-cost" else (-1, True)
     ends = Ends.of(tables, sense)
@@ -347,24 +349,24 @@ def _offset(
 
 
 def factor_view(arena: Array, factor: FactorLayout) -> Array:
-    """Return a view of a factor in the arena, with its axes; writing to it changes the arena."""
+    """Return a view of a factor in the arena with the factor's axes; writing to it changes the arena."""
     return view_of(arena, factor.offset, factor.sizes, factor.strides)
 
 
 def scaled(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
-    """Return values divided by a power of two, so that the largest is in [1, 2), and the exponent; 0 if all are 0."""
+    """Return values divided by a power of two, with the largest in [1, 2), and the exponent; it is 0 if all are 0."""
     high = float(values.max())
     exponent = math.frexp(high)[1] - 1 if high > 0 else 0
     return np.ldexp(values, -exponent) if exponent else values, exponent
 
 
 class ListedFactor(NamedTuple):
-    """Properties of a listed factor that was written.
+    """Properties of a listed factor after it was written.
 
     Attributes:
-        ends: Smallest and largest allowed value of each table at the tuples; None for a table that allows no tuple.
+        ends: Smallest and largest allowed value of each table at the tuples; None for a table without allowed tuples.
         range: Largest and smallest positive value (``products``).
-        exponent: Power of two that was taken out (``products``).
+        exponent: Exponent of the power of two by which values were divided (``products``).
         is_exact: True if no positive product left the normal range (``products``).
     """
 
@@ -377,11 +379,11 @@ class ListedFactor(NamedTuple):
 def write_listed(
     factor: FactorLayout, tables: Sequence[Table], sense: Sense, ring: Semiring, limit: int, arena: Array
 ) -> ListedFactor:
-    """Write the join of tables to a listed factor's place.
+    """Write the join of tables to the position of a listed factor.
 
     Args:
         factor: Layout of the factor.
-        tables: Tables within the factor's scope; one of them lists its tuples.
+        tables: Tables whose scopes are within the factor's; one of them lists the factor's tuples.
         sense: Sense of the tables.
         ring: Semiring of the numbers.
         limit: See ``write_factors``.
@@ -395,7 +397,7 @@ def write_listed(
         listed_section.write(listed_section.keys[:0], listed_section.values[:0])
         return ListedFactor([None] * len(tables), np.zeros(2), 0, True)
     values: Array = np.empty(len(table.rows), dtype=arena.dtype)
-    # Tuples are treated as the values of one variable, so that the dense encoder can join the tables.
+    # Tuples are represented as values of a single variable, so that the dense encoder can join the tables.
     line = FactorLayout(tuple(range(len(tables))), (0,), (len(values),), (1,), 0, len(values))
     values_of_tuples = TableList([Table((0,), _read_values(member, table.scope, table.rows)) for member in tables])
     encoded = write_factors(values_of_tuples, sense, ring.encoding, limit, Factors.packed([line]), values)
@@ -409,7 +411,7 @@ def write_listed(
 
 
 class ListedValues:
-    """Values of a listed factor, to be changed in place.
+    """Values of a listed factor that can be changed in place.
 
     Args:
         arena: Arena of the factor.
@@ -424,7 +426,7 @@ class ListedValues:
         self._keys, self.values = self._section.read()
 
     def at(self, variable: int, weights: Array) -> Array:
-        """Return the weight of a variable's value in each tuple."""
+        """Return, for each tuple, the weight of a variable's value in it."""
         layout = self._section.layout
         at = layout.scope.index(variable)
         word, shift = layout.fields[at]
@@ -433,13 +435,13 @@ class ListedValues:
         return weights_of_tuples
 
     def drop(self, zero: float) -> None:
-        """Drop the tuples that are no longer allowed."""
+        """Drop the tuples whose values have become ``zero``."""
         is_left = self.values != zero
         self._section.write(self._keys[is_left], self.values[is_left])
 
 
 def _read_values(table: Table, scope: Sequence[int], rows: NDArray[np.int32]) -> Array:
-    """Return a table's values at assignments of a scope that contains the table's scope."""
+    """Return a table's values at assignments of a scope, which contains the table's scope."""
     axes = [scope.index(v) for v in table.scope]
     if table.rows is None:
         values_at_rows: Array = table.values[tuple(rows[:, axis] for axis in axes)]

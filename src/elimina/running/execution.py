@@ -1,4 +1,4 @@
-"""The run of a plan: its device, deadline, listener and statistics."""
+"""The run of a plan, with its device, deadline, listener and statistics."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Execution(NamedTuple):
     """A problem's plan on a backend, with a deadline and a listener.
 
     Attributes:
-        part: The number of this run, and the number of all runs, for the report of progress.
-        checkpoint: Checkpoint that keeps the state.
-        share: The slices to run, as positions in the sequence of all slices; None: all of them.
-        start_state: State to begin with if there is no checkpoint.
-        report_bounds: Function that gets the bounds on the answer from the slices so far.
+        part: Number of this run, and number of all runs, for progress reports.
+        checkpoint: Checkpoint that stores the state.
+        share: The slices to run, as positions in the sequence of all slices; None: all slices.
+        start_state: Initial state if there is no checkpoint.
+        report_bounds: Function to call with the bounds on the answer from the slices so far.
     """
 
     problem: Problem
@@ -43,15 +43,15 @@ class Execution(NamedTuple):
     report_bounds: Callable[[Result], None] | None = None
 
     def program(self, semiring: str | None = None) -> Program:
-        """Return the plan packed for the backend, for its own semiring or another one."""
+        """Return the plan packed for the backend, in its own semiring or in another one."""
         return pack(self.plan, len(self.problem.model.variables), semiring)
 
     def slice_numbers(self, count: int) -> range:
-        """Return the slices to run out of ``count`` slices: see ``share``."""
+        """Return the numbers of the slices to run, of ``count`` slices: see ``share``."""
         return range(count) if self.share is None else self.share
 
     def check_deadline(self, reached: str) -> None:
-        """Check that the deadline has not passed; ``reached``: progress so far, for the error.
+        """Check that the deadline has not passed; ``reached``: progress so far, for the error text.
 
         Raises:
             TimeLimitError: The deadline has passed.
@@ -69,12 +69,12 @@ class Execution(NamedTuple):
         return {"done": 0, **{key: value for key, value in state.items() if key != "steps"}}
 
     def save(self, state: State) -> None:
-        """Save a state, if there is a checkpoint."""
+        """Store a state if there is a checkpoint."""
         if self.checkpoint is not None:
             self.checkpoint.save(state)
 
     def report(self, share: float) -> None:
-        """Report the share of all runs that is done to the listener; ``share``: share of this run that is done.
+        """Report the finished share of all runs to the listener; ``share``: finished share of this run.
 
         Raises:
             TimeLimitError: The deadline has passed.
@@ -86,7 +86,7 @@ class Execution(NamedTuple):
 
 
 def statistics(execution: Execution, clock: Mapping[str, float]) -> dict[str, Any]:
-    """Return the figures of a run for ``Result.stats``; the clock has seconds by phase."""
+    """Return a run's entries of ``Result.stats``; the clock has seconds by phase."""
     plan = execution.plan
     return {
         "induced_width": plan.width,

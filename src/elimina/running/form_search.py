@@ -1,4 +1,4 @@
-"""The search for the form of a plan: forms are the rows of a table, and are tried in turn."""
+"""The search for the form of a plan; the forms in a table are tried in turn."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from elimina.running.sparse_plans import MIN_WRITING_SECONDS, SLICE_REFINEMENT_F
 from elimina.system import cached_property
 
 MIN_COMPARED_FORMS_SECONDS = 2.0
-"""If a plan in segments takes at most this many more seconds than the whole plan, no other form is planned, because
-planning one takes 0.5 to 5 s."""
+"""Largest additional time of a plan in segments, compared with the whole plan, at which no other form is tried:
+planning a form takes 0.5 to 5 s."""
 
 
 class PlanSearch(Protocol):
-    """A search for a plan, with the plans made so far (``plans``)."""
+    """A search for a plan; ``plans`` are the plans so far."""
 
     plans: list[Plan]
 
@@ -34,8 +34,8 @@ class FormRow(NamedTuple, Generic[Search]):
 
     Attributes:
         name: Name of the form.
-        is_tried: Function that returns whether the form is allowed, and may be better than the plans so far.
-        make: Function that returns a plan in this form, even if it does not fit; None if there is none.
+        is_tried: Function that returns whether the form is allowed, and could be better than the plans so far.
+        make: Function that returns a plan in this form, fitting or not; None if the form is impossible.
     """
 
     name: str
@@ -44,7 +44,7 @@ class FormRow(NamedTuple, Generic[Search]):
 
 
 def try_forms(rows: Iterable[FormRow[Search]], search: Search) -> None:
-    """Try the rows' forms in turn, and add their plans to the search."""
+    """Try the forms of all rows in turn, and add their plans to the search."""
     for row in rows:
         if row.is_tried(search) and (plan := row.make(search)) is not None:
             search.plans.append(plan)
@@ -73,14 +73,14 @@ class FormSearch:
 
     @cached_property
     def writing_seconds(self) -> float:
-        """Estimated seconds to write out listed tables; 0 if that is short, or sparse tables could not save it."""
+        """Estimated seconds for expanding listed tables; 0 if this is short, or if sparse tables could not avoid it."""
         if self.options.tables != "auto" or self.whole.factor_cells <= MIN_WRITING_SECONDS * speeds().encoded:
             return 0.0
         return seconds_written(self.elimination.problem)
 
     @cached_property
     def sparse(self) -> Plan | None:
-        """The plan on sparse tables; None if it is neither requested nor likely to be better, or gains nothing."""
+        """The plan on sparse tables; None if it is neither requested nor likely to be better, or saves nothing."""
         tables = self.options.tables
         is_open = tables == "auto" and may_pay(self.elimination, self.whole, self.writing_seconds)
         if tables != "sparse" and not is_open:
@@ -89,7 +89,7 @@ class FormSearch:
 
     @property
     def demands_sparse(self) -> bool:
-        """True if sparse tables are requested and possible."""
+        """True if sparse tables are requested and supported."""
         return self.options.tables == "sparse" and self.sparse is not None
 
     @property
@@ -99,12 +99,12 @@ class FormSearch:
 
     @property
     def lacks_quick(self) -> bool:
-        """True if dense tables are allowed, but do not fit, and no segments make them fit at little cost."""
+        """True if dense tables are allowed, but do not fit, and segments do not help at a low cost."""
         limit = self.whole.seconds + MIN_COMPARED_FORMS_SECONDS
         return self.lacks_dense and not any(plan.form.is_replanned and plan.seconds <= limit for plan in self.plans)
 
     def seconds(self, plan: Plan) -> float:
-        """Return the estimated seconds of a plan, with its slices divided among the backend's devices."""
+        """Return the estimated seconds of a plan whose slices are divided among the backend's devices."""
         written = self.writing_seconds if plan.sparse is None else 0.0
         if not plan.form.variables:
             return plan.seconds + written
@@ -112,6 +112,6 @@ class FormSearch:
 
 
 def shared_seconds(plan: Plan, backend: Backend, count: int) -> float:
-    """Return the estimated seconds of a plan's slices on several devices, without their start-up."""
+    """Return the estimated seconds of a plan's slices on several devices, without starting the devices."""
     number = plan.form.slices
     return (plan.seconds - backend.machine.start) * -(-number // count) / number

@@ -6,13 +6,13 @@ from elimina.planning.plan import Plan
 from elimina.planning.planner import Conditioning, Elimination, kept_plan, make_plan
 
 MIN_FUSED_CELLS = 1 << 20
-"""Least number of cells of a plan's largest table for fused steps to be tried (``core/plan/fusion.cpp``)."""
+"""Least number of cells of a plan's largest table for which fused steps are tried (``core/plan/fusion.cpp``)."""
 
 MIN_FUSED_SECONDS = 0.01
-"""Least estimated seconds of a plan for fused steps to be tried, because planning takes a millisecond or two."""
+"""Least estimated seconds of a plan for which fused steps are tried, because planning them takes 1 or 2 ms."""
 
 MAX_FUSED_TIME_SHARE = 1.4
-"""Largest estimated time of a plan with fused steps, relative to one without. It is above 1, because estimates count
+"""Largest estimated time of a plan with fused steps, relative to one without. It is above 1, because estimates treat
 all combinations alike, although those of one cell share operands; measured on grids and cliques (``bench/fused.py``).
 """
 
@@ -20,8 +20,8 @@ all combinations alike, although those of one cell share operands; measured on g
 def with_fused_steps(elimination: Elimination, plan: Plan) -> Plan:
     """Return a plan whose steps may eliminate several variables, if it fits and its estimated time is short enough.
 
-    Otherwise, return the given plan. A plan that is small, sparse, or not in the device's memory as a whole is also
-    returned as it is.
+    Otherwise, return the given plan. Plans that are small, sparse, or not completely in the device's memory are not
+    changed.
 
     Args:
         elimination: Problem, device and dtype of the plan.

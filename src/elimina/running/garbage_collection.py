@@ -1,4 +1,4 @@
-"""Pauses of Python's garbage collector while many objects are made."""
+"""Pauses of Python's garbage collection while many objects are created."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from collections.abc import Callable, Iterator
 from elimina.running.call_thread import idle_threads, threads
 
 _MANY_TABLES = 10_000
-"""Number of tables from which on existing objects are set aside: a garbage collection then takes milliseconds."""
+"""Number of tables above which collections skip existing objects: checking them would take milliseconds."""
 
 _to_undo: set[tuple[int, Callable[[], None]]] = set()
-"""Threads that suspended garbage collection or froze objects, with functions to undo this."""
+"""Threads that disabled garbage collection or froze objects, each with a function to undo this."""
 
 
 @contextlib.contextmanager
 def without_collection() -> Iterator[None]:
-    """Suspend garbage collection while many lasting objects are made: it would take a third of the time of planning.
+    """Disable garbage collection while many lasting objects are created: it would take a third of the planning time.
 
-    A forked process has only one of the threads, so it undoes the suspensions of all others.
+    A forked process has only one of the threads, so it undoes the changes of all others.
     """
     if not gc.isenabled():
         yield
@@ -43,7 +43,7 @@ def set_aside(tables: int) -> Iterator[None]:
     Args:
         tables: Number of tables of the model.
     """
-    # Unfreezing would also unfreeze objects that the caller has frozen.
+    # gc.unfreeze would also unfreeze objects that the caller has frozen, so nothing is done then.
     if tables < _MANY_TABLES or gc.get_freeze_count():
         yield
         return
@@ -58,7 +58,7 @@ def set_aside(tables: int) -> Iterator[None]:
 
 
 def _undo_for_others() -> None:
-    """Undo the changes of all threads that a forked process does not have."""
+    """Undo the changes of all threads that do not exist in a forked process."""
     this_thread = threading.get_ident()
     for entry in [entry for entry in _to_undo if entry[0] != this_thread]:
         _to_undo.discard(entry)

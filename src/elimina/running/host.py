@@ -14,7 +14,7 @@ from elimina.problem.preparation import Problem
 
 
 def backend_of(options: CheckedOptions) -> Backend:
-    """Return the requested backend; the CPU if estimates are to choose the device.
+    """Return the requested backend; the CPU if the device is chosen by estimates of the time.
 
     Raises:
         DeviceError: The device is missing or cannot be used.
@@ -23,13 +23,13 @@ def backend_of(options: CheckedOptions) -> Backend:
 
 
 def host_memory(options: CheckedOptions) -> int:
-    """Return the usable bytes of the host."""
+    """Return the available memory of the host in bytes."""
     free = CpuBackend().memory()
     return free if options.room is None or options.needs_gpu else options.room
 
 
 SHARING_THREADS = 4
-"""Largest number of threads by which time budgets are divided; otherwise set-up and planning would exceed them."""
+"""Largest number of threads by which time budgets are divided; with more, set-up and planning would exceed them."""
 
 
 def sharing_threads(options: CheckedOptions) -> int:
@@ -38,12 +38,12 @@ def sharing_threads(options: CheckedOptions) -> int:
 
 
 def turn_share(options: CheckedOptions) -> float:
-    """Return the factor that shortens a time budget, because several threads do the same work in less time."""
+    """Return the factor by which several threads shorten a time budget, because they do the same work in less time."""
     return 1 / sharing_threads(options)
 
 
 def limits_of(backend: Backend, options: CheckedOptions) -> tuple[Machine, int]:
-    """Return the cost model of a backend, and its usable bytes."""
+    """Return the cost model of a backend, and its available memory in bytes."""
     return backend.machine, backend.memory() if options.room is None else options.room
 
 

@@ -14,7 +14,7 @@ from elimina.running.execution import Execution
 
 
 def kept_tables(execution: Execution, arena: NDArray[np.generic]) -> list[tuple[tuple[int, ...], NDArray[Any]]]:
-    """Run a plan; return its tables over kept variables: messages of the roots, and factors of kept variables alone."""
+    """Run a plan; return its tables over kept variables: messages of the roots, and factors of only kept variables."""
     plan, program = execution.plan, execution.program()
     zone = run_once(execution.backend, program, arena, execution.report).zone
     tables: list[tuple[tuple[int, ...], NDArray[Any]]] = []

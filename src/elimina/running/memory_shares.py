@@ -1,4 +1,4 @@
-"""Shares of the memory for the parts of a search for the optimum that are in memory at the same time.
+"""Division of the memory among the parts of a search for an optimum.
 
 Copies of the tables come first: for cost shifting, and for soft local consistency. The remaining memory is divided
 among the messages of mini-buckets, open nodes, and the cache of AND/OR search.
@@ -13,37 +13,37 @@ import numpy as np
 from elimina.problem.preparation import Problem
 
 _MAX_COPIED_CELLS = 2**26
-"""Largest number of cells of all tables together that may be copied."""
+"""Largest total number of cells of tables that may be copied."""
 
 _CELL_BYTES = 56
-"""Bytes of a cell, 8 for each of seven copies: distances, distances in the core's units, costs in the core, shifted
-costs, costs of local search, and two copies of the tables."""
+"""Bytes of a cell: 8 for each of seven copies (distances, distances in the core's units, costs in the core, shifted
+costs, costs of local search, and two copies of the tables)."""
 
 _TABLE_BYTES, _KEPT_BYTES = 2500, 1200
-"""Bytes of a table besides its cells, while copies are made, and afterwards; measured on 24,777 tables of 4 cells."""
+"""Bytes of a table in addition to its cells: during copies, and afterwards; measured on 24,777 tables of 4 cells."""
 
 _BYTES_PER_VALUE, _BYTES_PER_FUNCTION = 24, 40
-"""Bytes that a thread of soft local consistency keeps for each value and each function: fitted to the instances 414_VAC
-and log-4."""
+"""Bytes for each value and each function in a thread of soft local consistency: fitted to the instances 414_VAC and
+log-4."""
 
 _TABLE_MEMORY_SHARE = 0.5
-"""Largest share of the memory for cells of tables; a search also keeps messages and a cache."""
+"""Largest share of the memory for cells of tables; the rest is for messages and a cache."""
 
 _THREAD_MEMORY_SHARE = 1 / 16
-"""Largest share of the memory for threads of soft local consistency besides the first one."""
+"""Largest share of the memory for threads of soft local consistency after the first one."""
 
 _SMALL_MEMORY_BYTES = 1 << 22
-"""Memory limit in bytes up to which copied tables may use all of it: any process takes more anyway."""
+"""Memory limit in bytes up to which copied tables may use all of it: any process uses more anyway."""
 
 _MESSAGE_SHARE, _NODE_SHARE, _CACHE_SHARE = 0.5, 0.25, 0.25
-"""Shares of the memory beside the tables: for messages, open nodes and the cache."""
+"""Shares of the memory that remains after the tables: for messages, open nodes and the cache."""
 
 _MIN_REMAINING_SHARE = 0.25
 """Least share of the memory for messages, nodes and the cache: even small messages give bounds."""
 
 
 class Shares(NamedTuple):
-    """Bytes for the parts of a search besides the tables.
+    """Bytes for the parts of a search other than the tables.
 
     Attributes:
         messages: Messages of mini-buckets.
@@ -62,12 +62,12 @@ def cells_of(problem: Problem) -> int:
 
 
 def can_copy(cells: int, tables: int, memory: int) -> bool:
-    """Return whether costs may be shifted between tables, or tables made consistent, within a memory limit.
+    """Return whether copies of the tables, for cost shifting or consistency, fit a memory limit.
 
     Args:
-        cells: Cells of all tables together.
+        cells: Total number of cells of the tables.
         tables: Number of tables.
-        memory: Limit in bytes.
+        memory: Memory limit in bytes.
     """
     if cells > min(
         _MAX_COPIED_CELLS, max(int(_TABLE_MEMORY_SHARE * memory), min(memory, _SMALL_MEMORY_BYTES)) // _CELL_BYTES
@@ -77,12 +77,12 @@ def can_copy(cells: int, tables: int, memory: int) -> bool:
 
 
 def threads_within(problem: Problem, threads: int, memory: int) -> int:
-    """Return the number of threads for soft local consistency or local search, at least 1; each copies the costs.
+    """Return the number of threads (at least 1) for soft local consistency or local search; each copies the costs.
 
     Args:
         problem: Problem of the task ``mpe``.
         threads: Largest number of threads.
-        memory: Limit in bytes.
+        memory: Memory limit in bytes.
     """
     values = int(np.array(problem.model.sizes)[problem.groups.scopes.members].sum())
     bytes_per_thread = _BYTES_PER_VALUE * values + _BYTES_PER_FUNCTION * len(problem.groups)
@@ -90,11 +90,11 @@ def threads_within(problem: Problem, threads: int, memory: int) -> int:
 
 
 def shares_of(problem: Problem, memory: int) -> Shares:
-    """Divide the memory that the tables leave to a search among its other parts.
+    """Divide the memory that remains after the tables among the other parts of a search.
 
     Args:
         problem: Problem of the task ``mpe``.
-        memory: Bytes of the host that the search may use.
+        memory: Memory limit of the search on the host, in bytes.
     """
     cells, tables, remaining_bytes = cells_of(problem), len(problem.groups), memory
     if memory > _SMALL_MEMORY_BYTES and can_copy(cells, tables, memory):
@@ -104,7 +104,7 @@ def shares_of(problem: Problem, memory: int) -> Shares:
 
 
 def shares_of_bytes(remaining_bytes: int) -> Shares:
-    """Divide the bytes that remain beside the tables."""
+    """Divide the bytes that remain after the tables."""
     return Shares(
         int(_MESSAGE_SHARE * remaining_bytes), int(_NODE_SHARE * remaining_bytes), int(_CACHE_SHARE * remaining_bytes)
     )

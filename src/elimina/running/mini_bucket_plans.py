@@ -1,4 +1,4 @@
-"""Plans of mini-buckets on a device, by the options or within a time budget."""
+"""Plans of mini-buckets on a device, with the i-bound of the options or within a time budget."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from elimina.running.sparse_plans import with_sparse_fit
 
 MAX_PARTITION_SECONDS = 5.0
 PARTITION_SECONDS_PER_MESSAGE_SECOND = 4.0
-"""Largest estimated time of a partition by content that the user did not request: in seconds, and as a multiple of the
-time limit of the messages."""
+"""Largest estimated time of a partition by content, unless it is requested: in seconds, and as a multiple of the time
+limit of the messages."""
 
 
 def plan_within(
     problem: Problem, order: Sequence[int], options: CheckedOptions, max_bytes: float, seconds: float
 ) -> PlannedProblem:
-    """Plan mini-buckets whose messages go to the host.
+    """Plan mini-buckets whose messages are stored on the host.
 
     Args:
         problem: Problem of the task ``mpe`` or ``pr``.
         order: The free variables in elimination order.
-        options: Planning options; if they have no i-bound, the plan has the largest possible one.
-        max_bytes: Largest number of bytes of the host's memory for messages.
-        seconds: Largest estimated time of the messages.
+        options: Planning options; without an i-bound, the plan has the largest possible one.
+        max_bytes: Largest number of bytes of host memory for messages.
+        seconds: Limit of the estimated time of the messages.
 
     Raises:
         DeviceError: The device is missing or cannot be used.
@@ -56,7 +56,7 @@ def plan_within(
 
 
 def bounding_plan(elimination: Elimination, options: CheckedOptions, side: Bound | None) -> Plan:
-    """Plan mini-buckets by the options; ``side``: side of the bound on a sum, None for an optimum."""
+    """Plan mini-buckets with the given options; ``side``: side of the bound on a sum, None for an optimum."""
     ibound = "auto" if options.ibound is None else options.ibound
     divide = _content_partition(elimination.problem, elimination.order, options)
     plan = make_bounded_plan(elimination, ibound, options.matches_moments, side=side, divide=divide)
@@ -66,10 +66,10 @@ def bounding_plan(elimination: Elimination, options: CheckedOptions, side: Bound
 def _content_partition(
     problem: Problem, order: Sequence[int], options: CheckedOptions, seconds: float = MAX_PARTITION_SECONDS
 ) -> Callable[[int], Partition | None] | None:
-    """Return a function that partitions by content at an i-bound; None if that is not requested or not possible.
+    """Return a function that partitions by content for an i-bound; None if this is not requested or not possible.
 
-    The function returns the result of ``partition_by_content``, which may be None. A partition that was requested by
-    name has no limit of ``seconds``.
+    The function returns the result of ``partition_by_content``, which may be None. The limit ``seconds`` does not apply
+    if the partition by content is requested.
     """
     if options.partition == "scope" or not problem.described.is_optimum:
         return None
@@ -82,5 +82,5 @@ def _content_partition(
 
 
 def bound_side(problem: Problem) -> Bound | None:
-    """Return the side of mini-buckets' bound on a sum; None for an optimum."""
+    """Return the side of the bound that mini-buckets give on a sum; None for an optimum."""
     return None if problem.described.is_optimum else "upper"

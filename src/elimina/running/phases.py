@@ -11,7 +11,7 @@ from elimina.result import Result
 
 @contextlib.contextmanager
 def timed(clock: dict[str, float], name: str) -> Iterator[None]:
-    """Add the time of a block to a phase, even if an exception ends it."""
+    """Add the time of a block to a phase, even if an exception ends the block."""
     started = time.perf_counter()
     try:
         yield
@@ -26,7 +26,7 @@ def phase_seconds(phases: Mapping[str, float], total: float) -> dict[str, float]
         phases: Seconds by phase.
         total: Wall time of the call in seconds.
     """
-    # Seconds are added up as whole microseconds: rounding to decimals would take four times as long.
+    # Seconds are summed as whole microseconds, because rounding to decimals would take four times as long.
     micros = {phase: round(1e6 * seconds) for phase, seconds in phases.items() if phase not in ("other", "total")}
     timed_micros = sum(micros.values())
     total_micros = max(round(1e6 * total), timed_micros)
@@ -36,7 +36,7 @@ def phase_seconds(phases: Mapping[str, float], total: float) -> dict[str, float]
 
 
 def with_reading(result: Result, seconds: float) -> Result:
-    """Return the result with the time before the call, of reading a file, as the first phase."""
+    """Return the result with the time of reading a file before the call as its first phase."""
     phases = result.stats.get("seconds", {})
     total = phases.get("total", sum(phases.values()))
     seconds_by_phase = phase_seconds({"read": seconds, **phases}, seconds + total)

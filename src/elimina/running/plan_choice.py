@@ -1,4 +1,4 @@
-"""Choice of a plan: the order, the device, and the form (``plan_forms``), on one device or several."""
+"""Choice of a plan: its order, its device or devices, and its form (``plan_forms``)."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ def plan_problem(
     runs: int = 1,
     refinements: int = 0,
 ) -> PlannedProblem:
-    """Find an order, and plan on the requested device, or (``auto``) on the faster one.
+    """Find an order, and plan on the requested device or (``auto``) on the faster one.
 
     Args:
         problem: Problem to plan.
         options: Planning options.
-        rough: Order from ``rough_order``, if it is known.
-        order: Elimination order, if it is known.
-        runs: Runs that are expected of the plan.
+        rough: Order from ``rough_order``; None: not computed.
+        order: Elimination order; None: it is searched for.
+        runs: Expected number of runs of the plan.
         refinements: Number of times that tuples of sparse tables exceeded the memory.
 
     Raises:
         InputError: The order or the dtype does not fit the problem.
         DeviceError: The device is missing or cannot be used.
-        UnsupportedError: Sparse tables are requested, but not possible.
+        UnsupportedError: Sparse tables are requested, but not supported.
     """
     started = time.perf_counter()
     order = elimination_order(problem, options, rough, runs) if order is None else order
     ordered = time.perf_counter()
     backend = backend_of(options)
-    # If a GPU may do the work, the CPU's plan may only be needed for the comparison, so it is made in haste. If this
-    # plan is chosen and slow, it is made again.
+    # If a GPU is a candidate, the CPU's plan may only serve for comparison, so it is made quickly. If it is chosen and
+    # slow, it is made again.
     is_small = rough is not None and rough.seconds_at(CELLS_PER_SECOND) < MIN_INCUMBENT_SECONDS
     is_hasty = options.chooses_device and (is_small or is_cupy_installed())
     plan = _plan_for(backend, problem, order, options, refinements, is_hasty, runs == 1)
@@ -94,7 +94,7 @@ def _plan_for(
 
 
 def without_lost_devices(planned: PlannedProblem, options: CheckedOptions) -> PlannedProblem | None:
-    """Return a divided plan remade for the usable devices; None if there are none, or if the new plan does not fit."""
+    """Plan a divided plan again for the usable devices; None if there are none, or if the new plan does not fit."""
     remaining_devices = [device for device in devices_of(planned.backend) if _is_usable(device)]
     if not remaining_devices:
         return None
@@ -112,7 +112,7 @@ def _is_usable(device: Backend) -> bool:
 
 
 def plan_again(problem: Problem, choice: PlanRecipe, options: CheckedOptions) -> PlannedProblem:
-    """Make a plan again from its recipe, even if it does not fit the memory that remains now.
+    """Make a plan again from its recipe, even if it exceeds the memory that now remains.
 
     Raises:
         InputError: The dtype does not fit the problem.

@@ -1,7 +1,7 @@
-"""Forms of a plan in a table, tried in turn: of the plans that fit, the one of least estimated time is chosen.
+"""Table of the forms of a plan, which are tried in turn; of the plans that fit, the fastest by estimate is chosen.
 
-To add a form, write a module with its record, a subclass of ``planning.plan.Form``, and the function that makes such a
-plan, and add a row to ``FORMS`` (one device) or to ``shared_plans.SHARED_FORMS`` (several).
+To add a form, write a module with a subclass of ``planning.plan.Form`` and a function that makes such a plan, and add a
+row to ``FORMS`` (one device) or to ``shared_plans.SHARED_FORMS`` (several devices).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _may_have_segments(search: FormSearch) -> bool:
 
 
 def _may_have_streamed_segments(search: FormSearch) -> bool:
-    # The last plan is the one in tiers, which computes nothing twice, so segments are only tried if it does not fit.
+    # The previous plan, in tiers, repeats no computation, so segments are tried only if it does not fit.
     is_open = search.lacks_quick and not search.plans[-1].fits
     return is_open and not search.elimination.machine.on_host and _may_have_segments(search)
 
@@ -62,24 +62,24 @@ FORMS: tuple[FormRow[FormSearch], ...] = (
         loaded_on_use("elimina.running.slice_plan", "in_slices"),
     ),
 )
-"""The forms on one device. Slices are last, because an error quotes the last plan, and a sliced one says the most."""
+"""Forms on one device. Slices come last, because an error text quotes the last plan, and theirs is most informative."""
 
 
 def fitting_plan(backend: Backend, elimination: Elimination, options: CheckedOptions, refinements: int = 0) -> Plan:
     """Plan an exact elimination for one backend, in the fastest form that fits.
 
-    Plans that have too many slices or take too long are also made, so that an error can quote their figures, but they
+    Plans with too many slices or too long a time are also made, so that an error text can quote their figures, but they
     do not count as fitting.
 
     Args:
         backend: Device of the plan.
         elimination: Elimination to plan.
         options: Planning options.
-        refinements: Number of times that tuples exceeded the memory: each time, ``SLICE_REFINEMENT_FACTOR`` times as
-            many are expected.
+        refinements: Number of times that tuples exceeded the memory: each one multiplies their expected number by
+            ``SLICE_REFINEMENT_FACTOR``.
 
     Raises:
-        UnsupportedError: Sparse tables are requested, but not possible.
+        UnsupportedError: Sparse tables are requested, but not supported.
     """
     search = FormSearch(backend, elimination, options, refinements)
     if search.whole.has_large_steps:

@@ -1,4 +1,4 @@
-"""A problem with its plan and backend, and the data from which the plan can be made again."""
+"""A problem with its plan and backend, and data from which the plan can be made again."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ class PlannedProblem(NamedTuple):
 
 
 class PlanRecipe(NamedTuple):
-    """Data from which a plan can be made again, in another process.
+    """Data from which another process can make a plan again.
 
     Attributes:
         device: ``cpu`` or ``cuda``, without a number, because a resumed run may have other GPUs.
-        threads: Number of CPU threads, as the cost model sees it.
-        memory: Bytes that the plan may use.
-        order: The order of the plan.
-        sliced: Variables on which the plan conditions.
-        unsliced: The order of the plan without slices.
+        threads: Number of CPU threads in the cost model.
+        memory: Memory limit of the plan, in bytes.
+        order: Elimination order of the plan.
+        sliced: Conditioned variables.
+        unsliced: Elimination order of the plan without slices.
     """
 
     device: str
@@ -40,7 +40,7 @@ class PlanRecipe(NamedTuple):
 
 
 def recipe_of(planned: PlannedProblem) -> PlanRecipe:
-    """Return the data that a plan was made from."""
+    """Return the recipe of a plan."""
     plan = planned.plan
     return PlanRecipe(
         plan.device, planned.backend.threads, plan.memory_limit, plan.order, plan.form.variables, plan.whole.order

@@ -1,4 +1,4 @@
-"""Items of work spread over threads, one for each device."""
+"""Distribution of work items over threads, one for each device."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 Returned = TypeVar("Returned")
 
 _ITEMS_PER_MEMBER = 4
-"""A member takes its share of the remaining items, divided by this number, at a time."""
+"""Divisor of a member's share of the remaining items: the quotient is the number of items taken at a time."""
 
 
 def spread(
@@ -31,25 +31,25 @@ def spread(
     wanted: Callable[[Item], bool] | None = None,
     together: int = 1,
 ) -> Generator[Returned | None]:
-    """Divide items among members, each in a separate thread; a single member works in this thread.
+    """Divide items among members, each in a separate thread; a single member works in the caller's thread.
 
-    Members take runs of items from one queue (guided self-scheduling, Polychronopoulos and Kuck 1987); idle members
-    take items from others. If a member fails with a ``DeviceError``, the others do its items.
+    Members take runs of items from a common queue (guided self-scheduling, Polychronopoulos and Kuck 1987); idle
+    members take items from others. If a member fails with a ``DeviceError``, the other members process its items.
 
     Args:
         members: Devices, threads or other workers.
         items: Items in the preferred sequence.
-        work: Function that takes items, and yields one result for each before it takes the next.
-        wanted: Function that returns whether an item is to be done, called in a member's thread; None: all items.
-        together: Number of neighbouring items that one member should do, because this is cheaper.
+        work: Function that receives items, and yields one result for each before it takes the next.
+        wanted: Function that returns whether an item is needed, called in a member's thread; None: all items are.
+        together: Number of neighbouring items that are cheaper if one member processes them.
 
     Yields:
-        The items' results in the sequence of the items; None for those that are not wanted.
+        The items' results in the sequence of the items; None for items that are not needed.
 
     Raises:
         DeviceError: All members failed.
         MemoryLimitError: There are several members, and no thread can be started.
-        Stopped: The call is to end.
+        Stopped: The call has to end.
     """
     if len(members) > 1:
         pool = _Pool(members, items, work, wanted, together)
@@ -100,9 +100,9 @@ class _Pool(Generic[Member, Item, Returned]):
         self._working = 0
 
     def results(self) -> Iterator[Returned | None]:
-        """Start members, at most one for each item, and yield the results in sequence.
+        """Start members, at most one per item, and yield the results in the sequence of the items.
 
-        Members for which no thread can be started stay in reserve; it is an error if no thread can be started at all.
+        Members whose threads cannot be started stay in reserve; an error is raised if no thread can be started at all.
         """
         try:
             while self._spare and self._working < len(self._items):
@@ -126,13 +126,13 @@ class _Pool(Generic[Member, Item, Returned]):
                     raise lost_thread() from None
                 continue
             if isinstance(outcome, BaseException):
-                self._bear(outcome)
+                self._drop_failed_member(outcome)
             else:
                 finished[outcome[0]] = outcome[1]
 
     @property
     def _lost_member(self) -> bool:
-        """True if items are open, and a member's thread ended without reporting an error."""
+        """True if items are open and a member's thread has ended without reporting an error."""
         running = sum(thread.is_alive() for thread in self._threads)
         return bool(self._open) and running < self._working and self._results_queue.empty()
 
@@ -150,12 +150,12 @@ class _Pool(Generic[Member, Item, Returned]):
         self._threads.append(thread)
         self._working += 1
 
-    def _bear(self, error: BaseException) -> None:
+    def _drop_failed_member(self, error: BaseException) -> None:
         """Continue without a member whose device failed.
 
         Raises:
             DeviceError: No member remains.
-            BaseException: The error is another one.
+            BaseException: The error is not a failure of a device.
         """
         self._working -= 1
         if not isinstance(error, DeviceError):
@@ -191,7 +191,7 @@ class _Pool(Generic[Member, Item, Returned]):
             obey(None)
 
     def _next_position(self, run: deque[int]) -> int | None:
-        """Return the position of a member's next item; None if all items are done, or the pool ends."""
+        """Return the position of a member's next item; None if no item remains, or if the pool ends."""
         with self._changed:
             while not self._stop.requested and self._open:
                 if not run:
@@ -206,7 +206,7 @@ class _Pool(Generic[Member, Item, Returned]):
         return None
 
     def _fill(self, run: deque[int]) -> None:
-        """Give an idle member a run of positions: new ones, or the last half of the longest run of another member."""
+        """Add a run of positions for an idle member: new ones, or the last half of another member's longest run."""
         remaining_count = len(self._items) - self._next
         if not remaining_count:
             longest = max(self._runs, key=len, default=run)
@@ -214,7 +214,7 @@ class _Pool(Generic[Member, Item, Returned]):
         else:
             size = max(1, remaining_count // (_ITEMS_PER_MEMBER * self._members))
             whole = self._together - self._next % self._together
-            # Runs end at the end of a group of neighbours, unless they are shorter than a group.
+            # Runs end with a group of neighbours, unless they are shorter than a group.
             size = size - (size - whole) % self._together if size >= whole else size
             run.extend(range(self._next, self._next + size))
             self._next += size

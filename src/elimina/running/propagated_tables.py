@@ -26,17 +26,17 @@ Array = NDArray[Any]
 Floats = NDArray[np.float64]
 
 _SAFE_TOTAL = 1e-280
-"""Least sum by which values are divided directly. If the sum is smaller, values are scaled first, to keep digits."""
+"""Least sum by which values are divided directly; for smaller sums, values are scaled first, to keep precision."""
 
 
 class OutputLayout:
-    """Layout of requested outputs within the range of the arena that holds all outputs of a program.
+    """Layout of requested outputs within the range of an arena that contains all outputs of a program.
 
     Args:
         steps: Steps of the plan.
         outputs: ``Plan.outputs``.
         asked: Numbers of the requested outputs.
-        first: Arena offset of the range.
+        first: Start of the range in the arena.
     """
 
     def __init__(self, steps: Steps, outputs: Sequence[Output], asked: Sequence[int], first: int) -> None:
@@ -67,7 +67,7 @@ class OutputLayout:
 
     @cached_property
     def ends(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Offset, size and start (in a concatenation of all outputs) of each output; all outputs have one axis."""
+        """Offset and size of each output, and its start in a concatenation of all outputs; each output has one axis."""
         numbers = Outputs.packed(self._outputs).steps[self._asked]
         sizes = self._steps.first_sizes_of(numbers)
         return self._steps.offsets_of(numbers) - self._first, sizes, np.cumsum(sizes) - sizes
@@ -97,11 +97,11 @@ class PropagatedTables(NamedTuple):
     """Output of a propagation.
 
     Attributes:
-        zone: The elements of the program's outputs, along the last axis; runs of several cases are along the first one.
+        zone: Elements of the program's outputs, along the last axis; several cases are along the first axis.
         layout: Layout of the requested outputs.
         is_possible: False if the sum is known to be 0.
         total: Function that returns the natural logarithm of the sum; None if the sum was not requested.
-        logarithmic: True if tables hold natural logarithms.
+        logarithmic: True if tables contain natural logarithms.
         sound: False if a product may have left the dtype's range: the run has to be repeated in ``log-sum-exp``.
     """
 
@@ -124,10 +124,10 @@ class PropagatedTables(NamedTuple):
         return self.layout.tables(self.zone)
 
     def vectors(self, scale: str = "sum") -> list[NDArray[np.float64]]:
-        """Return the normalised marginals, each of one variable. The tables must have no axis of cases.
+        """Return the normalised marginals of single variables; the tables must not have an axis of cases.
 
         Args:
-            scale: ``sum``: divide values by their sum; ``max``: divide them by the largest.
+            scale: ``sum``: divide values by their sum; ``max``: divide them by the largest value.
 
         Returns:
             One array for each marginal, with the values along its last axis; NaN where all values are 0.
@@ -137,13 +137,13 @@ class PropagatedTables(NamedTuple):
         return [cells[values] for values in slices] if cells.ndim == 1 else [cells[..., values] for values in slices]
 
     def shares(self, scale: str = "sum") -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return ``vectors`` as one array, and the start of each."""
+        """Return ``vectors`` concatenated to one array, and the start of each."""
         _, sizes, starts = self.layout.ends
         if not len(starts):
             return np.zeros(0), starts
         if scale == "sum" and not self.logarithmic and self.zone.ndim == 1 and self.zone.dtype == np.float64:
             normalised = np.empty((int(starts[-1] + sizes[-1]), 1))
-            # ``logical_and.reduce`` takes half of the time of ``array.all``, which matters for small networks.
+            # ``logical_and.reduce`` takes half the time of ``array.all``, which matters for small networks.
             if np.logical_and.reduce(normalise_columns(self.zone, self.layout.rows, normalised)):
                 return normalised[:, 0], starts
         zone_cells, _, owners = self.layout.vectors
@@ -161,7 +161,7 @@ class PropagatedTables(NamedTuple):
 
 
 def step_table(step: Step, values: Array, scope: Sequence[int]) -> Array:
-    """Return a step's output as an array with the axes of a scope (of length 1 where the output lacks one)."""
+    """Return a step's output as an array with the axes of a scope; axes that the output lacks have length 1."""
     if not step.sizes:
         return values[:1].reshape((1,) * len(scope)) if scope else values[0]
     item = values.itemsize
@@ -173,12 +173,12 @@ def step_table(step: Step, values: Array, scope: Sequence[int]) -> Array:
 
 
 def normalised(table: Array, logarithmic: bool, out: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Return probabilities along axis 0: values divided by their sum; zeros where all of them are 0.
+    """Return probabilities along axis 0: values divided by their sum; zeros if all values are 0.
 
     Args:
         table: Values, or their logarithms.
         logarithmic: True if the values are logarithms.
-        out: Array for the probabilities, which saves time: threads that allocate memory wait for each other.
+        out: Array for the result, which saves time: threads that allocate memory wait for each other.
     """
     if not logarithmic and table.dtype == np.float64:
         totals = table.sum(axis=0)
@@ -199,7 +199,7 @@ def normalised(table: Array, logarithmic: bool, out: NDArray[np.float64] | None 
 
 
 def logarithms(values: Array, logarithmic: bool) -> NDArray[np.float64]:
-    """Return the logarithms of values: their sums stay in range where products of messages may not."""
+    """Return the logarithms of values; their sums stay in range even if products of messages would not."""
     if logarithmic:
         return values.astype(np.float64)
     with np.errstate(divide="ignore"):
@@ -212,16 +212,17 @@ class Posteriors(NamedTuple):
     """Posteriors of a batch.
 
     Attributes:
-        marginals: Variable name -> float64 array of shape ``(cases, size)``, the cases its fastest axis; zeros where a
-            case is impossible.
+        marginals: Variable name -> float64 array of shape ``(cases, size)``, stored with the cases as the fastest axis;
+            zeros for impossible cases.
         log10_evidence: float64 array of shape ``(cases,)``: base-10 logarithm of the probability of the case's
-            observations; minus infinity where the case is impossible.
+            observations; minus infinity for impossible cases.
         variables: The variables of the marginals.
-        labels: Index of the pandas frame that held the cases; None for other cases.
-        errors: float64 array of shape ``(cases,)``: the estimated error of each case, a mean Hellinger distance of its
-            marginals from the exact ones; 0 for exact cases, NaN if it is unknown. None if all cases are exact.
-        joints: Names of variables -> float64 array of shape ``(cases, size, ...)``: their requested joint
-            posteriors; zeros for impossible cases. None if none were requested.
+        labels: Index of the pandas frame that held the cases; None for other input.
+        errors: float64 array of shape ``(cases,)``: the estimated error of each case, which is the mean Hellinger
+            distance of its marginals from the exact ones; 0 for exact cases, NaN if it is unknown. None if all cases
+            are exact.
+        joints: Names of variables -> float64 array of shape ``(cases, size, ...)``: their joint posteriors; zeros for
+            impossible cases. None if no joint posteriors were requested.
     """
 
     marginals: dict[str, Floats]
@@ -254,8 +255,8 @@ class Posteriors(NamedTuple):
     def to_frame(self, library: Library = "pandas") -> Any:
         """Return a data frame with a row for each case.
 
-        A column ``NAME=state`` holds the probabilities of a state; ``log10_evidence`` comes after these. If there are
-        ``errors``, the columns ``status`` and ``error`` follow. A pandas frame has the index of the cases' frame, so
+        A column ``NAME=state`` contains the probabilities of a state; these columns are followed by ``log10_evidence``
+        and, if there are ``errors``, by ``status`` and ``error``. A pandas frame has the index of the cases' frame, so
         that ``cases.join(posteriors.to_frame())`` matches their rows.
 
         Args:
@@ -263,7 +264,7 @@ class Posteriors(NamedTuple):
 
         Raises:
             TypeError: ``library`` is not text.
-            InputError: The library is not one of these, or not installed.
+            InputError: ``library`` is unknown or not installed.
         """
         from elimina.io.posteriors import ERROR, EVIDENCE, STATUS, posterior_columns
 

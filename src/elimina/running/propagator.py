@@ -37,33 +37,33 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 _ONE_BY_ONE = 16
-"""Largest number of changes for which dependent steps are looked up one by one, in a cache; more are looked up at
-once."""
+"""Largest number of changes for which dependent steps are found one change at a time, from a cache; for more changes,
+they are found together."""
 
 WHOLE_SECONDS = 5e-4
-"""Propagations of at most this estimated time always run in full, because finding the changed messages takes 50 us."""
+"""Estimated seconds up to which propagations always run in full, because finding the changed messages takes 50 us."""
 
 _RESIDENT_SEMIRING = "log-sum-exp"
-"""Semiring for weights that stay on a device: nothing underflows, so the host need not check them."""
+"""Semiring for weights on a device: it cannot underflow, so the host need not check the weights."""
 
 _LARGE_HOME = 1 << 12
-"""Tables with more cells than this are multiplied by weights in a separate launch, smaller ones by lists of cells."""
+"""Number of cells above which a table is multiplied by weights in a separate launch; smaller ones by lists of cells."""
 
 _LEAST = math.ulp(0.0)
 """The smallest positive float."""
 
 
 class Propagator:
-    """A plan of the task ``mar``, ``mmap`` or ``joint`` that runs repeatedly; evidence may change between runs.
+    """A plan of the task ``mar``, ``mmap`` or ``joint`` for repeated runs; evidence may change between runs.
 
     Args:
-        planned: A plan that keeps its messages, and its backend.
-        semiring: ``sum-product``; ``log-sum-exp``: slower, but nothing underflows; ``min-sum``: max-marginals, as
+        planned: A plan with stored messages, and its backend.
+        semiring: ``sum-product``; ``log-sum-exp``: slower, but without underflow; ``min-sum``: max-marginals, as
             negated logarithms.
-        once: True if no evidence will be observed: the encoded factors are dropped once the session has its own copy.
+        once: True if no evidence will be observed: the encoded factors are released when the session has its own copy.
 
     Attributes:
-        seconds: Time of the last run by phase: see ``RunOutput.seconds``.
+        seconds: Seconds of the last run by phase: see ``RunOutput.seconds``.
     """
 
     def __init__(self, planned: PlannedProblem, semiring: str = "sum-product", *, once: bool = False) -> None:
@@ -75,7 +75,7 @@ class Propagator:
         self._ranges = self._encoded.ranges.copy()
         self._variables = problem.model.variables
         self._weights: dict[int, int | Array] = {}
-        # Natural logarithm of the number by which the weights in each factor were divided.
+        # Natural logarithm of the divisor of each factor's weights.
         self._taken: dict[int, float] = {}
         program = pack(self._plan, len(problem.model.variables), semiring, self._zero)
         self._session = planned.backend.open(program, self._encoded.arena)
@@ -102,20 +102,20 @@ class Propagator:
 
     @cached_property
     def _homes(self) -> dict[int, int]:
-        """Number of the factor that is multiplied by each variable's weights."""
+        """Number of the factor that each variable's weights are multiplied into."""
         return _smallest_factors(self._plan)
 
     def observe(self, evidence: Mapping[int, int | Array]) -> None:
-        """Replace all evidence; in a plan with cases, the evidence on the given variables.
+        """Replace all evidence or, in a plan with cases, the evidence on the given variables.
 
         Args:
-            evidence: Variable -> index of its state, or weights of its states, not negative. With cases: variable with
-                a factor over the cases -> index of its state in each case, -1 where it is not observed.
+            evidence: Variable -> index of its state, or non-negative weights of its states. With cases: variable with a
+                factor over the cases -> index of its state in each case, -1 for missing observations.
         """
         if self._plan.kept:
             for v, codes in evidence.items():
                 self._load_cases(v, np.asarray(codes))
-            # All steps run again: those that do not depend on the cases take little time.
+            # All steps run again, because those that do not depend on the cases take little time.
             self._stale[:] = True
             return
         values, weights = self._unobserved.copy(), {}
@@ -142,14 +142,14 @@ class Propagator:
             self._slicing.fix(values)
 
     def _load_cases(self, variable: int, codes: NDArray[np.intp]) -> None:
-        """Write the observations of a variable into its factor over the cases."""
+        """Write the observations of a variable to its factor over the cases."""
         factor = self._plan.factors[self._homes[variable]]
         region = np.empty(factor.span, dtype=self._plan.dtype)
         np.take(self._levels(variable), codes, axis=1, out=factor_view(region, factor._replace(offset=0)), mode="wrap")
         self._session.load(factor.offset, region)
 
     def _levels(self, variable: int) -> Array:
-        """Return the columns that a factor may have for a case: one for each observed value, then one for none."""
+        """Return the columns that a case may have in a factor: one for each observed value, then one for none."""
         if variable not in self._levels_of:
             values = factor_view(self._encoded.arena, self._plan.factors[self._homes[variable]])[:, :1]
             levels = np.where(np.eye(len(values), len(values) + 1, dtype=bool), values, self._zero)
@@ -190,7 +190,7 @@ class Propagator:
         self._taken[number] = taken
         if len(self._ranges):
             high, low = self._encoded.ranges[number]
-            # A product that may have underflowed becomes a small positive number, because 0 would mean impossible.
+            # A product that may have underflowed is replaced by a small positive number, because 0 means impossible.
             self._ranges[number] = high * greatest, max(low * least, _LEAST) if low > 0 else 0.0
         self._session.load(factor.offset, region)
 
@@ -204,7 +204,7 @@ class Propagator:
 
     @cached_property
     def _touched(self) -> dict[int, tuple[int, ...]]:
-        """The steps that read each factor, or have each variable; variables are numbered after the factors."""
+        """The steps that read each factor or contain each variable; variables are numbered after the factors."""
         factors = len(self._plan.factors)
         readers: dict[int, list[int]] = {}
         for number, step in enumerate(self._plan.steps):
@@ -216,9 +216,9 @@ class Propagator:
     def run(
         self, outputs: Sequence[int], *, log_sum: bool = True, progress: Progress | None = None
     ) -> PropagatedTables:
-        """Compute outputs of the plan and, if ``log_sum``, the sum.
+        """Compute outputs of the plan and, with ``log_sum``, the sum.
 
-        With kept messages, a step only runs if its message is not valid any more, and the outputs or the sum need it.
+        If messages are stored, a step only runs if its message is outdated and needed for the outputs or the sum.
         """
         count_path("upward-and-downward")
         steps = self._stale.nonzero()[0]
@@ -230,7 +230,7 @@ class Propagator:
                 steps = np.flatnonzero(needed & self._stale)
         run = self._session.run(None if len(steps) == len(self._stale) else steps, progress)
         self.seconds = run.seconds
-        # If the plan does not keep messages, their memory has been reused, so the steps stay stale.
+        # Without stored messages, their memory has been reused, so the steps stay outdated.
         self._stale[steps] = not self._plan.keep
         zone = run.zone if self._sign == 1 else np.negative(run.zone)
         total = self._sum_of(zone, run.peaks) if log_sum else None
@@ -242,15 +242,15 @@ class Propagator:
     def run_cases(
         self, variables: Sequence[int], values: NDArray[np.int32], *, own_plans: bool = False
     ) -> tuple[PropagatedTables, NDArray[np.bool_]]:
-        """Compute everything for one row of observations after another; earlier observations are dropped.
+        """Compute all outputs for one row of observations after another; earlier observations are dropped.
 
         Args:
             variables: Variables of the columns.
-            values: int32 array of shape ``(cases, columns)``: value indices, -1 where nothing is observed.
+            values: int32 array of shape ``(cases, columns)``: value indices, -1 for missing observations.
             own_plans: True to make a plan for each case (``sum-product``); a case whose plan does not fit is not sound.
 
         Returns:
-            The tables, with the cases along the first axis of their zone, and the mask of the sound cases: see
+            The tables, with the cases along the first axis of their zone, and a mask of the sound cases: see
             ``PropagatedTables.sound``.
         """
         assert self._slicing is not None
@@ -281,7 +281,7 @@ class Propagator:
         return self._new_planner(log2_lows(self._encoded.ranges[:, 1]))
 
     def _is_sound(self, outputs: Sequence[int], answer: PropagatedTables, peaks: NDArray[np.float64]) -> bool:
-        """Return whether the factors are exact, and the products that may have become 0 by underflow are negligible."""
+        """Return whether the factors are exact, and products that may have underflowed to 0 are negligible."""
         if not self._encoded.exact:
             return False
         if not self._scales.may_underflow(self._ranges, peaks):
@@ -304,9 +304,9 @@ class Propagator:
         return self._layouts[outputs]
 
     def _is_possible(self, zone: Array) -> bool:
-        """Return False if a factor or root of a run shows that the sum is 0.
+        """Return False if a factor or a root of a run shows that the sum is 0.
 
-        With cases, roots are not checked here: the sum of each case is checked later.
+        With cases, roots are not checked here, because the sum of each case is checked later.
         """
         if self._encoded.impossible:
             return False
@@ -314,7 +314,7 @@ class Propagator:
         return bool((roots > -math.inf).all() if self.logarithmic else np.count_nonzero(roots) == len(roots))
 
     def _sum_of(self, zone: Array, peaks: NDArray[np.float64]) -> Callable[[], NDArray[np.float64]]:
-        """Return a function that computes the logarithm of the runs' sums with the present weights."""
+        """Return a function that computes the logarithm of the runs' sums with the current weights."""
         return functools.partial(self._log_sum, zone, peaks, math.fsum(self._taken.values()))
 
     def _log_sum(self, zone: Array, peaks: NDArray[np.float64], taken: float) -> NDArray[np.float64]:
@@ -333,7 +333,7 @@ class Propagator:
         return np.asarray(total + math.log(2) * exponents)
 
     def factor_table(self, number: int) -> tuple[tuple[int, ...], Array]:
-        """Return the scope and the values of a factor with the present evidence, up to a constant."""
+        """Return the scope and the values of a factor with the current evidence, up to a constant."""
         factor = self._plan.factors[number]
         if isinstance(self._session, KeepingSession):
             return factor.scope, self._session.factor_table(number)
@@ -345,12 +345,12 @@ class Propagator:
 
     @property
     def constant(self) -> float:
-        """Total constant of logarithmic tables; minus infinity if nothing is possible."""
+        """Total constant of logarithmic tables; minus infinity if no assignment is possible."""
         return -math.inf if self._encoded.impossible else self._encoded.offset + math.fsum(self._taken.values())
 
     @property
     def logarithmic(self) -> bool:
-        """True if tables hold natural logarithms."""
+        """True if tables contain natural logarithms."""
         return self._ring.is_logarithmic
 
     def message(self, number: int) -> tuple[tuple[int, ...], Array]:
@@ -368,7 +368,7 @@ class Propagator:
         return step.axes, table
 
     def _observed_cells(self, scope: Sequence[int]) -> tuple[int | slice, ...]:
-        """Return the indices of the cells that agree with the observed values."""
+        """Return the indices of the cells that are consistent with the observed values."""
         return tuple(int(self._values[v]) if self._values[v] >= 0 else slice(None) for v in scope)
 
     def _nothing(self, sizes: Sequence[int]) -> Array:
@@ -376,15 +376,16 @@ class Propagator:
 
 
 class Resident:
-    """Posteriors of variables from arrays of logarithmic weights that lie on the device of a plan.
+    """Posteriors of variables from arrays of logarithmic weights on a plan's device.
 
     Args:
         planned: A plan of the task ``mar`` with dense tables, and its backend.
-        variables: The variables with weights, each in a factor; the weights of one that is named twice are multiplied.
+        variables: The variables with weights, each of them in a factor; repeated variables have their weights
+            multiplied.
 
     Raises:
         DeviceError: The device failed or is out of memory.
-        InternalError: The plan's tables do not lie in one piece on one device.
+        InternalError: The plan's tables are not stored contiguously on one device.
     """
 
     def __init__(self, planned: PlannedProblem, variables: Sequence[int]) -> None:
@@ -397,7 +398,7 @@ class Resident:
             raise InternalError(f"tables of a plan for {planned.backend.name} do not lie in one piece")
         self._session, self._offset = session, float("-inf") if encoded.impossible else encoded.offset
         self._roots = root_places(plan)
-        # Variables with one state come last, because they are not in the plan.
+        # Variables with one state come last, because the plan does not contain them.
         sizes = {v: model.variables[v].size for v in sorted(set(variables), key=lambda v: model.variables[v].size == 1)}
         variables_with_states = [v for v, size in sizes.items() if size > 1]
         ends = list(itertools.accumulate(sizes.values(), initial=0))
@@ -439,8 +440,8 @@ class Resident:
         """Return the natural logarithm of the sum, and the probabilities of the states of all variables.
 
         Args:
-            logs: Natural logarithms of the weights, those of one variable after another, in an array of any package
-                with DLPack, on the device.
+            logs: Natural logarithms of the weights, one variable after another, in an array on the device of any
+                package that supports DLPack.
 
         Returns:
             The logarithm, and the probabilities in an array like ``logs`` on the device: float64, of NumPy or CuPy.
@@ -485,7 +486,7 @@ class Resident:
 
 
 def _smallest_factors(plan: Plan) -> dict[int, int]:
-    """Return the number of each variable's smallest factor, preferably of one with all kept variables."""
+    """Return the number of each variable's smallest factor, preferably one with all kept variables."""
     smallest: dict[int, tuple[bool, int, int]] = {}
     for number, factor in enumerate(plan.factors):
         key = not set(plan.kept).issubset(factor.scope), factor.cells, number

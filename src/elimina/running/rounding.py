@@ -1,7 +1,7 @@
 """Bounds on the rounding error of an optimum of floats, and checks against them.
 
 The best value of each table is subtracted before tables are added (``running.encoding``), so all terms have the same
-sign, and each addition has a small relative error. Only the constants may cancel each other; these are added exactly.
+sign, and each addition has a small relative error. Only the constants may cancel each other, so they are added exactly.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from elimina.problem.preparation import Problem, allowed_ranges
 def check_value(
     dtype: str, value: int | float, score: int | float, terms: Sequence[int | float], slack: float = 0.0
 ) -> None:
-    """Check that the assignment's value on the original model is the one found by elimination.
+    """Check that the assignment's value in the original model equals the value found by elimination.
 
     Args:
         dtype: Number type of the elimination.
-        value: Value that elimination found.
+        value: Value found by elimination.
         score: Value of the assignment.
-        terms: Terms of the score, for the tolerance of floats.
-        slack: Largest further rounding error.
+        terms: Terms of the score, which determine the tolerance for floats.
+        slack: Largest additional rounding error.
 
     Raises:
         InternalError: The values differ by more than rounding.
@@ -48,15 +48,15 @@ def check_value(
 
 
 def check_sum(model: Model, tables: Sequence[Table] | TableList, dtype: str) -> None:
-    """Refuse finite costs with a possibly infinite sum, because infinity means forbidden; probabilities pass.
+    """Reject finite costs with a possibly infinite sum, because infinity means forbidden; probabilities are accepted.
 
     Args:
-        model: Model of the costs.
-        tables: Tables that are added to its constant.
-        dtype: Floats that add them.
+        model: Model with the costs.
+        tables: Tables that are added to the model's constant.
+        dtype: Number type of the sum.
 
     Raises:
-        InputError: The sum may leave the range of these floats.
+        InputError: The sum may exceed the range of this type.
     """
     if model.sense == "probability":
         return
@@ -73,15 +73,15 @@ def check_sum(model: Model, tables: Sequence[Table] | TableList, dtype: str) -> 
 
 
 def check_values(tables: Sequence[Table] | TableList, sense: Sense, dtype: str) -> None:
-    """Refuse finite values that become infinite in a number type, because infinity means forbidden.
+    """Reject finite values that would become infinite in a number type, because infinity means forbidden.
 
     Args:
-        tables: Tables whose values are compared as they are.
+        tables: Tables whose values are compared without changes.
         sense: Sense of the tables.
-        dtype: Floats that hold them.
+        dtype: Number type of the encoded values.
 
     Raises:
-        InputError: A value is beyond the range of these floats.
+        InputError: A value exceeds the range of this type.
     """
     ranges = filter(None, allowed_ranges(tables, sense))
     largest = max((max(-low, high) for low, high in ranges), default=0)
@@ -93,20 +93,20 @@ def check_values(tables: Sequence[Table] | TableList, sense: Sense, dtype: str) 
 
 
 _SAFETY_FACTOR = 8
-"""Number of roundings of a sum besides its additions: of differences within tables, of constants, and of the total."""
+"""Number of roundings of a sum in addition to its additions: differences in tables, constants, and the total."""
 
 TOLERANCES = {"float64": 1e-9, "float32": 1e-3}
-"""Largest gap between the bounds of an optimum for the status ``optimal``, relative to its value (or to 1)."""
+"""Largest gap between the bounds of an optimum for the status ``optimal``, relative to the optimum (or to 1)."""
 
 
 @functools.cache
 def epsilon(dtype: str) -> float:
-    """Return the relative distance of neighbouring floats of a number type."""
+    """Return the relative distance between neighbouring floats of a number type."""
     return float(np.finfo(dtype).eps)
 
 
 def additions(plan: Plan) -> int:
-    """Return the largest number of additions on a path from a cell to the roots of a plan, and a margin."""
+    """Return the largest number of additions on a path from a cell to the roots of a plan, with a margin."""
     return Steps.packed(plan.steps).additions + Factors.packed(plan.factors).joined + _SAFETY_FACTOR
 
 
@@ -115,18 +115,18 @@ def rounding(problem: Problem, plan: Plan, cost: float, constants: Iterable[floa
 
     Args:
         problem: Problem of the plan.
-        plan: Plan that adds floats.
-        cost: The sum of the plan's roots.
-        constants: Constants taken out of its tables.
-        more: Number of further additions besides the plan's.
+        plan: Plan on floats.
+        cost: Sum of the values at the plan's roots.
+        constants: Constants that were subtracted from its tables.
+        more: Number of additions other than the plan's.
     """
     slack = (additions(plan) + more) * epsilon(plan.dtype) * abs(cost)
-    # Constants are added exactly, but those of probabilities are logarithms, which are rounded.
+    # Constants are added exactly, but those of probabilities are rounded logarithms.
     return slack + _SAFETY_FACTOR * epsilon("float64") * math.fsum(map(abs, constants)) * (
         problem.model.sense == "probability"
     )
 
 
 def widened(bound: float, *terms: float) -> float:
-    """Return a lower bound minus the possible rounding error of the sum of terms from which it was computed."""
+    """Return a lower bound minus the possible rounding error of the sum of ``terms`` from which it was computed."""
     return bound - _SAFETY_FACTOR * epsilon("float64") * sum(map(abs, terms), abs(bound))

@@ -1,4 +1,4 @@
-"""Numbers with a scaling exponent, beyond the range of floats, and their sums."""
+"""Scaled numbers with an exponent beyond the range of floats, and their sums."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from elimina.result import Result
 
 
 class ScaledNumber(NamedTuple):
-    """The number ``fraction * 2**exponent``, which is not negative. Whole numbers below 2^53 are exact.
+    """The non-negative number ``fraction * 2**exponent``. Whole numbers below 2^53 are exact.
 
     Attributes:
-        fraction: 0, or a float from 0.5 on and below 1.
+        fraction: 0, or a float in [0.5, 1).
         exponent: Power of two; 0 for the number 0.
     """
 
@@ -23,10 +23,10 @@ class ScaledNumber(NamedTuple):
 
     @staticmethod
     def product(factors: Iterable[float], exponent: int = 0) -> ScaledNumber:
-        """Return the product of some finite factors, times a power of two."""
+        """Return the product of finite factors, times a power of two."""
         fraction, exponent = 1.0, int(exponent)
         for factor in factors:
-            # The factor is split first, because a product with a subnormal number would lose digits.
+            # The factor is split first, because a product with a subnormal number would lose precision.
             fraction_of_factor, power = math.frexp(factor)
             fraction, carried = math.frexp(fraction * fraction_of_factor)
             exponent += power + carried
@@ -47,7 +47,7 @@ class ScaledNumber(NamedTuple):
 
     @property
     def value(self) -> float | None:
-        """The number as a float; None if it is outside the normal range."""
+        """The number as a float; None if it exceeds the normal range."""
         if self.fraction and not sys.float_info.min_exp <= self.exponent <= sys.float_info.max_exp:
             return None
         return math.ldexp(self.fraction, self.exponent)
@@ -62,13 +62,13 @@ class ScaledNumber(NamedTuple):
 
 
 class ScaledSum:
-    """A sum to which numbers are added one at a time. It is rounded only when read, so their order does not matter.
+    """A sum of numbers that are added one at a time. It is rounded only on reading, so their order does not matter.
 
-    Floats that do not overlap (Shewchuk 1997) hold the sum exactly, down to 2^-1074 of the largest number.
+    Non-overlapping floats (Shewchuk 1997) represent the sum exactly, down to 2^-1074 times the largest number.
 
     Args:
         top: Largest exponent of the numbers so far.
-        partial_sums: Floats whose sum, multiplied by two to the power of ``top``, is the sum of the numbers.
+        partial_sums: Floats whose sum, times two to the power of ``top``, is the sum of the numbers.
     """
 
     def __init__(self, top: int = 0, partial_sums: Iterable[float] = ()) -> None:
@@ -76,11 +76,11 @@ class ScaledSum:
 
     @property
     def state(self) -> tuple[int, list[float]]:
-        """Arguments that make the same sum."""
+        """Arguments that construct the same sum."""
         return self._top, list(self._partial_sums)
 
     def add(self, number: ScaledNumber) -> None:
-        """Add a number exactly, except for digits below 2^-1074 of the largest number."""
+        """Add a number exactly, except for digits below 2^-1074 times the largest number."""
         if not number.fraction:
             return
         if not self._partial_sums or number.exponent > self._top:

@@ -1,4 +1,4 @@
-"""Scaling exponents of messages: readers divide each message by a power of two."""
+"""Scaling exponents of messages: steps that read a message divide it by a power of two."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Scales:
     """Scaling of a plan's runs in ``sum-product``.
 
     Args:
-        plan: Any plan in whose upward pass each message is read once.
+        plan: Any plan whose upward pass reads each message once.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -30,14 +30,14 @@ class Scales:
         self._smallest = float(np.finfo(plan.dtype).minexp) + 2 * MAX_OPERANDS
         self._largest = float(np.finfo(plan.dtype).maxexp) - 2 * MAX_OPERANDS
         self._operands = self._steps.most_tables
-        # A device's library reads the tables of a matrix product unscaled, and multiplies by their scales at the end.
+        # A device's library reads the tables of a matrix product unscaled, and multiplies the result by their scales.
         self._raw = np.zeros((0, 2), dtype=np.int64)
         if "device" in plan.bytes and SEMIRINGS[plan.semiring].is_product:
             library = library_steps(self._steps)
             if library.any():
                 self._raw = self._table[library[self._steps.readers]].reshape(-1, 2)
-        # Every step before the last root is part of a tree, and its output is read once. So its scale is missing in
-        # the product of the roots.
+        # Every step before the last root is part of a tree, and its output is read once, so the product of the roots
+        # lacks its scale.
         last_ones = Outputs.packed(plan.outputs).steps[list(root_outputs(plan))]
         is_below = np.ones(int(last_ones.max(initial=-1)) + 1, dtype=bool)
         is_below[last_ones] = False
@@ -45,19 +45,19 @@ class Scales:
 
     @cached_property
     def _table(self) -> NDArray[np.int64]:
-        """Number of each operand: messages come first, then factors."""
+        """Number of each operand: messages are numbered first, then factors."""
         sources = self._steps.sources
         return np.where(sources >= 0, sources, len(self._steps) + self._steps.factors)
 
     def sum_of(self, run: RunOutput) -> ScaledNumber:
-        """Return the product of the roots' values, without scaling."""
+        """Return the unscaled product of the roots' values."""
         return ScaledNumber.product(roots(self._plan, run), int(self.root_exponents(run.peaks)))
 
     def root_exponents(self, peaks: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the exponent of the power of two that scaling took out of the product of the roots' values.
+        """Return the exponent of the power of two by which scaling divides the product of the roots' values.
 
         Args:
-            peaks: ``RunOutput.peaks``, of any number of runs.
+            peaks: ``RunOutput.peaks`` of any number of runs.
         """
         return np.asarray(scale_exponents(peaks[..., self._below, 0], self._plan.dtype).sum(axis=-1))
 
@@ -66,11 +66,11 @@ class Scales:
 
         Args:
             ranges: ``Encoded.ranges``.
-            peaks: ``RunOutput.peaks``, of any number of runs.
+            peaks: ``RunOutput.peaks`` of any number of runs.
         """
         if len(self._raw) and self._leaves_range(ranges, peaks):
             return True
-        # A quick check of the range of all tables together is usually enough.
+        # Often, a quick check of the common range of all tables is sufficient.
         tables = widest_range(peaks.reshape(-1, 2))
         least = min(tables.least, widest_range(ranges).least)
         if least > 0 and self._operands * (math.frexp(least)[1] - math.frexp(tables.largest)[1]) >= self._smallest:
@@ -81,7 +81,7 @@ class Scales:
         return bool(products.min() < self._smallest)
 
     def _leaves_range(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> bool:
-        """Return whether a matrix product of tables that are not scaled could leave the normal range at either end."""
+        """Return whether a matrix product of unscaled tables could leave the normal range at either end."""
         runs = tuple(range(peaks.ndim - 2))
         lows = np.concatenate([log2_lows(peaks[..., 1]).min(axis=runs), log2_lows(ranges[:, 1])])
         highs = np.concatenate([peaks[..., 0].max(axis=runs), ranges[:, 0]])
@@ -89,10 +89,10 @@ class Scales:
         return bool(least < self._smallest or greatest > self._largest or not np.isfinite(highs).all())
 
     def errors(self, ranges: NDArray[np.float64], peaks: NDArray[np.float64]) -> list[float]:
-        """Return, for each step, the base-2 logarithm of a bound on the loss of products that became 0.
+        """Return, for each step, the base-2 logarithm of a bound on the loss from products that underflowed to 0.
 
-        A product below the smallest normal number loses at most its whole value. A step that reads a message passes
-        the message's loss on: multiplied by the largest values of the step's other tables (below 2 once scaled), and
+        A product below the smallest normal number loses at most its whole value. A step that reads a message passes on
+        the message's loss: multiplied by the largest values of the step's other tables (below 2 after scaling), and
         divided by the power of two by which the step scales the message.
 
         Args:
@@ -118,7 +118,7 @@ def roots(plan: Plan, run: RunOutput) -> list[int | float]:
 
 
 def root_outputs(plan: Plan) -> tuple[int, ...]:
-    """Return the numbers of the outputs of whole trees; the others are marginals of free variables."""
+    """Return the numbers of the outputs without variables, one per tree; the others are marginals of free variables."""
     if not plan.kept:
         return tuple(Outputs.packed(plan.outputs).roots.tolist())
     free = set(plan.order)
@@ -136,7 +136,7 @@ def root_places(plan: Plan) -> NDArray[np.int64]:
 
 
 def log2_lows(smallest: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the base-2 logarithms of tables' smallest positive values, rounded down; infinity for a table of zeros."""
+    """Return the base-2 logarithms of tables' smallest positive values, rounded down; infinity for tables of zeros."""
     lows = np.frexp(smallest)[1] - 1.0
     lows[smallest == 0] = np.inf
     return lows

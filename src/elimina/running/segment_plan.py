@@ -1,4 +1,4 @@
-"""Plans of an optimum in segments of the bucket tree: see ``methods.segments``."""
+"""Plans for an optimum in segments of the bucket tree: see ``methods.segments``."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from elimina.running.fused_steps import with_fused_steps
 from elimina.running.host import host_memory
 
 _MAX_SEGMENTS = 4096
-"""Largest number of segments, because each takes time to plan."""
+"""Largest number of segments; each takes time to plan."""
 
 _RESTRICTED_CELL_BYTES = 8
-"""Bytes of a cell of the model's tables, copied and restricted to decoded values."""
+"""Bytes of a cell in copies of the model's tables that are restricted to decoded values."""
 
 _ORDER_SHARE = 1 / 16
-"""Time to search for the order of a segment, relative to that for the whole order."""
+"""Time of the order search for a segment, relative to that for the whole order."""
 
 _MIN_ORDER_SECONDS = 0.2
-"""Estimated seconds of a run from which on a separate order is searched for it."""
+"""Estimated seconds of a run above which a separate order is searched for it."""
 
 
 def restricted_bytes(plan: Plan) -> int:
-    """Return the bytes of the host that tables restricted to decoded values take, beside a segment's plan."""
+    """Return the host's bytes for tables restricted to decoded values, in addition to a segment's plan."""
     return int(plan.factor_cells) * _RESTRICTED_CELL_BYTES
 
 
 class SegmentProblems:
-    """The problems of segments, each restricted to the values that were decoded before.
+    """The problems of segments, each restricted to previously decoded values.
 
     Args:
         problem: The whole problem.
@@ -52,16 +52,17 @@ class SegmentProblems:
 
     def __init__(self, problem: Problem) -> None:
         self._problem, model = problem, problem.model
-        # The constant and the upper bound are left out: they belong to the whole model, and segments only need values.
+        # The constant and the upper bound are left out: they apply to the whole model, and segments only determine
+        # values.
         self._model = Model(model.variables, model.factors, sense=model.sense, check=False)
 
     def given(self, values: Mapping[int, int], variables: Sequence[int]) -> Problem:
-        """Return the problem of a segment, given the decoded variables.
+        """Return the problem of a segment, restricted to the decoded values.
 
         Args:
             values: Decoded variable -> value index.
-            variables: The segment's variables. No table may contain both one of them and an undecoded variable outside
-                the segment.
+            variables: The segment's variables. No table may contain both one of them and an undecoded variable of
+                another segment.
         """
         problem = self._problem
         inside = np.zeros(len(problem.model.sizes), dtype=bool)
@@ -86,9 +87,9 @@ class SegmentLimits(NamedTuple):
 
     Attributes:
         machine: Cost model of the device.
-        memory: Bytes that a run may use there.
-        host: Bytes of the host for tables that pass through a GPU in tiles; 0: all tables lie on the device.
-        dtype: Override of the dtype.
+        memory: Memory limit of a run on the device, in bytes.
+        host: Host memory for tables that pass through a GPU in tiles, in bytes; 0: all tables lie on the device.
+        dtype: Requested dtype; None: chosen by the planner.
     """
 
     machine: Machine
@@ -105,16 +106,16 @@ class SegmentLimits(NamedTuple):
 
 
 def segment_plan(limits: SegmentLimits, whole: Plan, problem: Problem, order: Sequence[int]) -> Plan:
-    """Plan a run that decodes as many variables as fit, those next to the root.
+    """Plan a run that decodes as many variables as fit, beginning at the root.
 
     Args:
         limits: Device and memory of the run.
-        whole: The plan that keeps all messages.
+        whole: The plan with all messages.
         problem: Problem of the run.
-        order: Its elimination order.
+        order: Elimination order of the problem.
     """
     is_float = whole.dtype in FLOATS
-    # A bound on the optimum of all tables also bounds that of some tables, given the optimal values of the others.
+    # A bound on the optimum of all tables also bounds the optimum of some of them, given optimal values of the others.
     bound = None if is_float else int(whole.forbidden)
     dtype = whole.dtype if is_float else limits.dtype
     elimination = Elimination(problem, order, limits.machine, limits.memory, dtype, decodes_part=True, bound=bound)
@@ -131,14 +132,14 @@ def decoded_variables(plan: Plan) -> list[int]:
 
 
 class _Subtree(NamedTuple):
-    """The variables of a subtree that is not decoded, and the cells of its messages given the decoded values."""
+    """The variables of an undecoded subtree, and the number of cells of its messages given the decoded values."""
 
     variables: list[int]
     cells: float
 
 
 def _subtrees(problem: Problem, plan: Plan) -> list[_Subtree]:
-    """Return the largest subtrees without a decoded variable."""
+    """Return the largest subtrees without decoded variables."""
     sizes = np.array(problem.model.sizes, dtype=np.float64)
     sizes[decoded_variables(plan)] = 1
     tree = plan_tree(problem.groups.scopes, problem.model.sizes, plan.order)
@@ -167,7 +168,7 @@ def _subtrees(problem: Problem, plan: Plan) -> list[_Subtree]:
 
 
 def _gathered(subtrees: Sequence[_Subtree], cells: float) -> list[list[int]]:
-    """Return lists of the subtrees' variables; small subtrees share a list as long as all their messages fit."""
+    """Return lists of the subtrees' variables; small subtrees are combined as long as all their messages fit."""
     gathered: list[list[int]] = []
     room = 0.0
     for subtree in sorted(subtrees, key=lambda subtree: subtree.cells):
@@ -180,7 +181,7 @@ def _gathered(subtrees: Sequence[_Subtree], cells: float) -> list[list[int]]:
 
 
 def _central_order(problem: Problem, order: Sequence[int]) -> tuple[int, ...]:
-    """Return an order with the same cliques whose root is in the middle, so that all subtrees are small."""
+    """Return an order with the same cliques and the root in the middle of the tree, so that all subtrees are small."""
     return tuple(plan_tree(problem.groups.scopes, problem.model.sizes, order).central_order())
 
 
@@ -190,8 +191,8 @@ class _SegmentPlanner:
     Args:
         elimination: Elimination of the whole problem.
         options: Planning options.
-        whole: The plan that keeps all messages.
-        form: Form of the plan, with its limits but without orders.
+        whole: The plan with all messages.
+        form: Form of the plan with its limits, but without orders.
 
     Attributes:
         plans: Plans of the runs so far.
@@ -205,7 +206,7 @@ class _SegmentPlanner:
         self.seconds = elimination.machine.start
 
     def is_made(self) -> bool:
-        """Plan all runs; return False if one does not fit, or if they take too long."""
+        """Plan all runs; return False if a run does not fit, or if they take too long."""
         problem = self._elimination.problem
         values = dict.fromkeys(problem.free, 0)
         problems = SegmentProblems(problem)
@@ -223,7 +224,7 @@ class _SegmentPlanner:
         return True
 
     def _plan(self, problem: Problem, order: Sequence[int]) -> Plan:
-        """Return the plan of a run, in the given order or in one of its own."""
+        """Return the plan of a run, in the given order or in an order searched for this run."""
         plan = self._plan_in(problem, order)
         running = plan.seconds - self._elimination.machine.start
         if self.plans and isinstance(self._options.order, str) and running > _MIN_ORDER_SECONDS:
@@ -238,11 +239,11 @@ class _SegmentPlanner:
 def make_segmented_plan(
     elimination: Elimination, whole: Plan, options: CheckedOptions, is_streamed: bool = False
 ) -> Plan | None:
-    """Plan an optimum in segments that fit; None if some segment does not fit, or if they take too long.
+    """Plan an optimum in segments; return None if a segment does not fit, or if the runs take too long.
 
     Args:
         elimination: Elimination of an optimum.
-        whole: The plan that keeps all messages.
+        whole: The plan with all messages.
         options: Planning options.
         is_streamed: See ``Segments``.
     """
@@ -274,10 +275,10 @@ def make_segmented_plan(
 
 
 def in_segments(search: FormSearch) -> Plan | None:
-    """Return the plan of a search in segments; None if there is none that fits."""
+    """Return the plan of a search in segments; None if no such plan fits."""
     return make_segmented_plan(search.elimination, search.whole, search.options)
 
 
 def in_streamed_segments(search: FormSearch) -> Plan | None:
-    """Return the plan of a search in segments that pass through the device; None if there is none that fits."""
+    """Return the plan of a search in segments that pass through the device; None if no such plan fits."""
     return make_segmented_plan(search.elimination, search.whole, search.options, is_streamed=True)

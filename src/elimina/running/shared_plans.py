@@ -1,4 +1,4 @@
-"""Plans that several devices share: in slices, or with the tables of one plan divided among them."""
+"""Plans for several devices, which share slices or the tables of one plan."""
 
 from __future__ import annotations
 
@@ -21,45 +21,45 @@ from elimina.running.host import limits_of
 from elimina.running.mini_bucket_plans import bound_side
 
 MIN_SHARED_PLAN_SECONDS = 0.3
-"""Least estimated seconds of a plan on one GPU for a plan on several to be tried."""
+"""Least estimated seconds of a plan on one GPU for which plans on several are tried."""
 
 MIN_SHARDED_PLAN_SECONDS = 1.0
-"""Least estimated seconds of a plan on one GPU for dividing its tables among GPUs to be tried, which takes a while."""
+"""Least estimated seconds of a plan on one GPU for which its tables are divided among several: planning takes long."""
 
 MAX_SHARED_TIME_SHARE = 0.85
-"""Largest estimated time of several GPUs, relative to one GPU's: below 1, because estimates are not exact."""
+"""Largest estimated time of several GPUs, relative to that of one GPU: below 1, because estimates are not exact."""
 
 SLICES_EACH = (1, 4, 16)
-"""Numbers of slices for each GPU that are tried: with more slices, the GPUs' finishing times differ less."""
+"""Numbers of slices per GPU that are tried: with more slices, the GPUs finish at more similar times."""
 
 
 def shared_out(
     backend: Backend, problem: Problem, order: Sequence[int], options: CheckedOptions, plan: Plan
 ) -> tuple[Backend, Plan]:
-    """Return all permitted GPUs and their plan if they should be faster together; else ``backend`` and ``plan``."""
+    """Return all permitted GPUs and their plan if they should be faster together; otherwise the arguments."""
     start = cuda_machine().start if options.chooses_device else 0.0
     if plan.fits and plan.seconds - backend.machine.start < MIN_SHARED_PLAN_SECONDS + start:
         return backend, plan
     if plan.minibuckets is not None:
-        # The lower and the upper bound of a sum are independent, so two GPUs can share them; optima have one bound.
+        # The lower and the upper bound of a sum are independent, so two GPUs can share them; an optimum has one bound.
         if bound_side(problem) is None:
             return backend, plan
         return with_other_gpus(backend, plan.peak_bytes) if options.chooses_device else backend, plan
-    # Opening other GPUs takes a while, so the gain is estimated first.
+    # The gain is estimated first, because opening other GPUs takes a while.
     count = gpu_count(backend) if options.chooses_device else len(devices_of(backend))
     shared = shared_plan(backend, count, problem, options, plan)
     max_seconds = MAX_SHARED_TIME_SHARE * shared_seconds(plan, backend, 1) if plan.fits else math.inf
     if shared is plan or start + shared_seconds(shared, backend, count) >= max_seconds:
         return backend, plan
     gpus = with_other_gpus(backend, shared.peak_bytes) if options.chooses_device else backend
-    # GPUs that are out of memory are left out, so the gain is estimated again.
+    # GPUs without free memory are left out, so the gain is estimated again.
     count = len(devices_of(gpus))
     is_gain = start + shared_seconds(shared, gpus, count) < max_seconds
     return (gpus, shared) if is_gain and shared.form.gpus <= count else (backend, plan)
 
 
 class SharedSearch:
-    """A search for a plan that several devices share.
+    """A search for a plan for several devices.
 
     Args:
         backend: The devices.
@@ -69,7 +69,7 @@ class SharedSearch:
         plan: The plan on one device.
 
     Attributes:
-        plans: Plans made so far, with the memory limit of one device; the first is the given plan, if it fits.
+        plans: Plans so far, with the memory limit of one device; the first is the given plan if it fits.
     """
 
     def __init__(self, backend: Backend, count: int, problem: Problem, options: CheckedOptions, plan: Plan) -> None:
@@ -77,7 +77,7 @@ class SharedSearch:
         self.machine, self.memory = limits_of(backend, options)
         limit = min(plan.memory_limit, self.memory)
         self.plans = [plan._replace(memory_limit=limit)] if plan.fits else []
-        # Finer slices may fix variables of the order, besides those that the plan already conditions on.
+        # Finer slices may condition on further variables of the order.
         order = (*plan.order, *plan.form.variables)
         self.elimination = Elimination(problem, order, self.machine, limit, options.dtype)
         self.max_slices = options.max_slices
@@ -90,11 +90,11 @@ class SharedSearch:
 
     @property
     def may_have_slices(self) -> bool:
-        """True if the plan may be cut into slices that the devices share."""
+        """True if the plan can be divided into slices, which the devices share."""
         return self.plan.fits and self.plan.form.is_resident and self.max_slices > 0
 
     def shards(self) -> Plan | None:
-        """Return a plan whose tables are divided among the devices; None if that is not possible or worthwhile."""
+        """Return a plan with tables that are divided among the devices; None if impossible or not worthwhile."""
         return make_shards(self.plan.whole._replace(form=RESIDENT), self.machine, self.count, self.memory)
 
     def slices(self, times: int) -> Plan:
@@ -109,13 +109,13 @@ SHARED_FORMS: tuple[FormRow[SharedSearch], ...] = (
         for times in SLICES_EACH
     ),
 )
-"""The forms on several devices, besides the form on a single one."""
+"""The forms on several devices, in addition to the plan on one device."""
 
 
 def shared_plan(backend: Backend, count: int, problem: Problem, options: CheckedOptions, plan: Plan) -> Plan:
     """Return the fastest plan on ``count`` devices, possibly the given one.
 
-    The devices share slices, or each computes a part of every large table of one plan.
+    The devices share slices, or each of them computes a part of every large table of one plan.
     """
     if count == 1 or plan.sparse is not None or not problem.described.merges_slices or options.ibound is not None:
         return plan

@@ -1,4 +1,4 @@
-"""Plans of slices, one for each value of some variables, each with the best order of its own."""
+"""Plans in slices, with the best elimination order within a slice."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from elimina.running.form_search import FormSearch
 
 
 def in_slices(search: FormSearch) -> Plan | None:
-    """Return the plan in slices of the least estimated time; None if none fits."""
+    """Return the plan in slices with the least estimated time; None if no such plan fits."""
     elimination, options, whole = search.elimination, search.options, search.whole
     plan = make_sliced_plan(elimination, whole)
     if plan is None:
         return None
     if isinstance(options.order, str):
-        # The best order of all variables need not be the best one within a slice. A new order may also need fewer
+        # The best order of all variables may not be the best one within a slice. A new order may also require fewer
         # slices.
         fixed = plan.form.variables
         one_slice = restrict(elimination.problem, dict.fromkeys(fixed, 0))

@@ -1,4 +1,4 @@
-"""Plans on sparse tables: checks if they may be faster, and slices if there are too many tuples."""
+"""Plans on sparse tables: checks whether they may be faster, and slices if there are too many tuples."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from elimina.planning.sparse import make_sparse_plan, reason_for_dense, tuples_c
 from elimina.problem.preparation import Problem
 
 MIN_SPARSE_PLAN_SECONDS = 0.5
-"""Sparse tables are considered if dense ones take at least this time, besides the minimum times of steps."""
+"""Least time of dense tables, without the minimum times of steps, at which sparse tables are considered, in seconds."""
 
 MIN_WRITING_SECONDS = 0.05
-"""Sparse tables are also considered if writing out listed tables takes at least this time, in seconds."""
+"""Least time of expanding listed tables at which sparse tables are also considered, in seconds."""
 
 SLICE_REFINEMENT_FACTOR = 16
-"""Factor by which the expected number of tuples grows after each run with too little memory for them."""
+"""Factor by which the expected number of tuples grows after each run in which they exceeded the memory."""
 
 
 def sparse_plan(elimination: Elimination, options: CheckedOptions, dense: Plan, refinements: int = 0) -> Plan | None:
-    """Return a plan with steps on sparse tables; None if these gain nothing.
+    """Return a plan with steps on sparse tables; None if they save nothing.
 
     Args:
         elimination: Elimination to plan.
@@ -35,7 +35,7 @@ def sparse_plan(elimination: Elimination, options: CheckedOptions, dense: Plan, 
         refinements: Number of times that tuples exceeded the memory.
 
     Raises:
-        UnsupportedError: Sparse tables are requested, but not possible.
+        UnsupportedError: Sparse tables are requested, but not supported.
     """
     problem = elimination.problem
     if dense.dtype == "int16" and elimination.dtype is None:
@@ -46,12 +46,12 @@ def sparse_plan(elimination: Elimination, options: CheckedOptions, dense: Plan, 
 
 
 def may_pay(elimination: Elimination, dense: Plan, writing_seconds: float) -> bool:
-    """Return whether steps on sparse tables may be faster than dense ones, without planning them.
+    """Return whether steps on sparse tables may be faster than dense ones; the check does not plan them.
 
     Args:
         elimination: Elimination to plan.
         dense: Plan on dense tables, in one run.
-        writing_seconds: Estimated seconds to write out tables that list their tuples.
+        writing_seconds: Estimated seconds for expanding tables that list their tuples.
     """
     cells = elimination.machine.cell_seconds(dense.seconds, len(dense.steps))
     is_quick = dense.fits and cells < MIN_SPARSE_PLAN_SECONDS and writing_seconds < MIN_WRITING_SECONDS
@@ -61,22 +61,22 @@ def may_pay(elimination: Elimination, dense: Plan, writing_seconds: float) -> bo
 def sparse_plan_in_fine_slices(
     machine: Machine, problem: Problem, options: CheckedOptions, plan: Plan, room: int, times: float = 1.0
 ) -> Plan:
-    """Return a sparse plan in slices whose expected tuples fit; the given plan if that needs too many slices.
+    """Return a sparse plan in slices whose expected tuples fit; the given plan if too many slices are needed.
 
     Args:
-        machine: Device as the planner sees it.
+        machine: Cost model of the device.
         problem: Problem of the plan.
         options: Planning options, which limit the number of slices.
         plan: Plan without slices.
-        room: Bytes that may be used.
-        times: Expected number of tuples, relative to that of independent tables.
+        room: Memory limit in bytes.
+        times: Expected number of tuples, relative to independent tables.
     """
     max_slices = options.max_slices if problem.described.merges_slices else 0
     return make_sliced_sparse_plan(problem, machine, plan, room, max_slices, times) or plan if max_slices else plan
 
 
 def with_sparse_fit(elimination: Elimination, options: CheckedOptions, plan: Plan) -> Plan:
-    """Return a dense plan; if it does not fit, ``shortfall`` says whether an exact plan on sparse tables would."""
+    """Return a dense plan; if it does not fit, ``shortfall`` states whether an exact plan on sparse tables would."""
     if plan.fits or reason_for_dense(elimination.problem) is not None:
         return plan
     exact = elimination._replace(memory=plan.memory_limit, is_hasty=False, runs_once=False)

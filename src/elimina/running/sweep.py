@@ -1,6 +1,6 @@
-"""The run of a plan slice by slice, or in groups of steps.
+"""Runs of a plan slice by slice, or in groups of steps.
 
-Steps that are the same in all slices run once. If there is a checkpoint, it stores messages after each group of steps.
+Steps that are the same in all slices run once. A checkpoint stores the messages after each group of steps.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ GROUP_SECONDS = 5.0
 """Least estimated seconds of a group of steps."""
 
 _GROUP_SECONDS_PER_SAVING_SECOND = 4
-"""Least estimated time of a group, relative to the time to write its messages."""
+"""Least estimated time of a group, relative to the time for writing its messages."""
 
 
 def ends_of_groups(plan: Plan) -> list[int]:
-    """Return the end of each group of a plan's steps, exclusive; the last one is the number of steps."""
+    """Return the end of each group of a plan's steps (exclusive); the last end is the number of steps."""
     item = np.dtype(plan.dtype).itemsize
     work, sizes = [step.work for step in plan.steps], [step.out_span * item for step in plan.steps]
     if plan.sparse is not None:
@@ -66,13 +66,13 @@ def ends_of_groups(plan: Plan) -> list[int]:
 
 
 class StepGroups:
-    """Groups of a plan's steps, run one after another; after each except the last, its messages are stored.
+    """Groups of a plan's steps, which run one after another; the messages of each group but the last are stored.
 
     Args:
         plan: A plan without slices, whose messages can be fetched after each group.
         checkpoint: Checkpoint that stores the messages.
         semiring: Semiring of the run.
-        key: Key of this run among others of the same plan.
+        key: Key of this run, different from those of other runs of the same plan.
     """
 
     def __init__(self, plan: Plan, checkpoint: Checkpoint, semiring: str, key: str) -> None:
@@ -83,7 +83,7 @@ class StepGroups:
         self._state: State = state if state.get("key") == key else {"key": key, "done": 0, "files": [], "peaks": []}
 
     def run(self, session: Session, ends: list[int], report: Callable[[float], None]) -> Iterator[RunOutput]:
-        """Run the groups that are not done yet; yield the output of each."""
+        """Run the unfinished groups; yield the output of each."""
         self._restore(session)
         total = max(1, self._plan.work)
         done = sum(step.work for step in self._plan.steps[: self._state["done"]])
@@ -139,13 +139,13 @@ class StepGroups:
 
 
 class Slice(NamedTuple):
-    """A slice that has run.
+    """A finished slice.
 
     Attributes:
         number: Number of the slice; the value of the last conditioned variable changes fastest.
-        problem: The problem with the slice's values fixed.
+        problem: The problem restricted to the slice's values.
         encoded: Factors of the slice.
-        run: Output of the backend; None if the factors alone show that nothing is allowed.
+        run: Output of the backend; None if the factors alone show that no assignment is allowed.
     """
 
     number: int
@@ -158,12 +158,12 @@ class Sweep:
     """The slices of a plan (a plan without slices has one), on the devices of its backend.
 
     Args:
-        execution: The plan, and where to run it.
-        clock: Seconds by phase, to which the sweep adds its time: with several devices, that of the slowest one.
-        semiring: Semiring of the run, if it is not the plan's; over the same dtype.
+        execution: The plan, with its problem and backend.
+        clock: Seconds by phase, to which the sweep's time is added; of several devices, that of the slowest one.
+        semiring: Semiring of the run, with the same dtype; None: the plan's.
 
     Attributes:
-        done: Number of slices that have run or were not wanted, for the report of progress.
+        done: Number of slices that have run or were not needed, for progress reports.
     """
 
     def __init__(self, execution: Execution, clock: dict[str, float], semiring: str | None = None) -> None:
@@ -180,12 +180,12 @@ class Sweep:
 
     @property
     def rows(self) -> tuple[int, int]:
-        """Number of tuples of sparse tables that were considered so far, and of those that were kept."""
+        """Numbers of tuples of sparse tables so far: those that were considered, and those that were kept."""
         made, kept = zip((0, 0), *(lane.rows for lane in self._lanes.values()), strict=True)
         return sum(made), sum(kept)
 
     def reserve(self) -> None:
-        """Start allocating the slices' memory on the devices, while the caller continues."""
+        """Start to allocate the slices' memory on the devices; the caller continues meanwhile."""
         program = self._execution.program(self._semiring)
         for device in self._devices:
             if isinstance(device, ReservingBackend):
@@ -198,24 +198,24 @@ class Sweep:
         part: tuple[int, int] = (0, 1),
         wanted: Callable[[int], bool] | None = None,
     ) -> Iterator[Slice | None]:
-        """Run slices; the devices' sessions are closed when all slices are finished, or the iterator is closed.
+        """Run slices; the devices' sessions are closed when all slices are finished, or when the iterator is closed.
 
         Args:
-            numbers: Numbers of the slices, in any sequence; neighbours that differ in fast variables alone share most
-                steps.
-            parameter: ``Program.parameter`` of the run, if it is not the plan's.
-            part: The number of this sweep, and the number of all sweeps, for the report of progress.
-            wanted: Function that returns whether a slice is wanted, called before it begins; None: all are wanted.
+            numbers: Numbers of the slices, in any sequence; consecutive slices that differ only in fast variables share
+                most steps.
+            parameter: ``Program.parameter`` of the run; None: the plan's.
+            part: Number of this sweep, and number of all sweeps, for progress reports.
+            wanted: Function that returns whether a slice is needed, called before it begins; None: all are needed.
 
         Yields:
-            The slices in the given sequence; None for those that are not wanted.
+            The slices in the given sequence; None for slices that are not needed.
 
         Raises:
             TimeLimitError: The deadline has passed.
             DeviceError: All devices failed.
         """
         execution = self._execution._replace(part=part)
-        # Each of several devices only knows its own slices, so progress is reported by finished slices.
+        # With several devices, progress is reported by finished slices, because each device only knows its own.
         is_alone = len(self._devices) == 1 or len(numbers) == 1
         reporting_execution = execution if is_alone else execution._replace(progress=None)
 
@@ -247,15 +247,15 @@ class Sweep:
 class _DeviceSlices:
     """Slices on one device, in one session at a time.
 
-    From one slice to the next, only the changed factors are written again, and only the steps that depend on them run.
-    These steps are at the end of the plan (``Form.levels``).
+    From one slice to the next, only the changed factors are written, and only the steps that depend on them run. These
+    steps are at the end of the plan (``Form.levels``).
 
     Args:
-        execution: The plan and the device.
+        execution: The plan, with its problem and device.
         semiring: See ``Sweep``.
 
     Attributes:
-        rows: Number of tuples of sparse tables that were considered so far, and of those that were kept.
+        rows: Numbers of tuples of sparse tables so far: those that were considered, and those that were kept.
         clock: Seconds by phase.
     """
 
@@ -278,7 +278,7 @@ class _DeviceSlices:
         execution.check_deadline("the tables encoded")
 
     def run(self, numbers: Iterable[int], parameter: int | None, report: Callable[[float], None]) -> Iterator[Slice]:
-        """Run slices, and yield each: see ``Sweep.run``; ``report`` gets the finished share of a slice."""
+        """Run slices, and yield each of them: see ``Sweep.run``; ``report`` receives the finished share of a slice."""
         program = self._program if parameter is None else self._program._replace(parameter=parameter)
         if self._variables:
             count_path(
@@ -313,7 +313,7 @@ class _DeviceSlices:
                 session.close()
 
     def _expect(self, session: Session) -> None:
-        """Announce to a new session which steps will run together when a variable's value changes."""
+        """Announce to a new session the steps that run together when a variable's value changes."""
         if self._variables and isinstance(session, ExpectingSession):
             for level in range(1, len(self._variables) + 1):
                 session.expect(self._steps_from(bisect.bisect_left(self._levels, level)))
@@ -326,10 +326,10 @@ class _DeviceSlices:
     ) -> Iterator[RunOutput]:
         """Run the steps from number ``first`` on; yield the output.
 
-        A long plan without slices that has a checkpoint runs in groups: yield the output of each.
+        A long plan without slices, but with a checkpoint, runs in groups: the output of each group is yielded.
         """
         plan, checkpoint = self._plan, self._execution.checkpoint
-        # On a GPU, messages can be fetched after a group only if the plan keeps them in the arena.
+        # On a GPU, messages can be fetched after a group only if the plan stores them in the arena.
         can_keep = plan.keep or plan.on_host or plan.sparse is not None
         if checkpoint is not None and plan.form == RESIDENT and can_keep:
             ends = ends_of_groups(plan)
@@ -340,7 +340,7 @@ class _DeviceSlices:
         yield session.run(self._steps_from(first) if first else None, report)
 
     def _move(self, number: int, session: Session | None) -> int:
-        """Fix a slice's values; return the lowest level of steps to run again (no step has it if no value changes)."""
+        """Restrict to a slice's values; return the lowest level of steps to run again (above all if none changes)."""
         started = time.perf_counter()
         values = _digits(number, self._sizes)
         changed = [i for i, pair in enumerate(zip(values, self._values, strict=True)) if pair[0] != pair[1]]
@@ -379,7 +379,7 @@ class _DeviceSlices:
 
 
 class _DependentParts(NamedTuple):
-    """Numbers of the tables and factors that depend on one variable of the slices."""
+    """Numbers of the tables and factors that depend on one conditioned variable."""
 
     tables: tuple[int, ...]
     factors: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""Plans whose tables lie on the device, in host memory and on disk: the form ``planning.tiers`` on this host."""
+"""Plans with tables on the device, in host memory and on disk: the form ``planning.tiers`` on this host."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from elimina.running.form_search import FormSearch
 
 
 def in_memory_tiers(search: FormSearch) -> Plan:
-    """Return the whole plan of a search, with its tables in tiers of memory."""
+    """Return the whole plan of a search, with tables in tiers of memory."""
     options = search.options
     host = CpuBackend(options.threads).memory()
     return in_tiers(search.whole, host, arguments.path("scratch", options.scratch))
