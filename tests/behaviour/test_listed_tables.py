@@ -30,6 +30,7 @@ from elimina.planning.key_layout import KeyLayout, signed
 from elimina.problem import rewriting
 from elimina.problem.preparation import prepare
 from elimina.running.call_thread import idle_threads
+from elimina.strategies.call import Call
 from tests import calls
 
 SIZE = 100_000
@@ -377,23 +378,45 @@ def test_time_and_memory_grow_with_the_tuples():
     assert seconds < 20
 
 
-@pytest.mark.parametrize("memory", ["600MiB", "4GiB"], ids=["slices would fit", "all would fit"])
-@pytest.mark.parametrize("task", ["mpe", "pr", "mar", "count"])
-def test_lists_are_not_written_out_where_their_cells_would_fit(task, memory):
-    """Three tables of 4,000 x 4,000 cells, 384 MB in all, which as dense tables are quickly eliminated once written."""
+def chain_of_lists():
+    """Return three lists whose 4,000 x 4,000 cells each, 384 MB in all, would be eliminated quickly once written."""
     rng, size = np.random.default_rng(9), 4000
     factors = []
     for n in range(3):
         rows = pairs(10_000, n, size)
         factors.append(Table([n, n + 1], rng.random(len(rows)), sizes=(size, size), rows=rows, default=0))
-    model = Model([Variable(f"v{n}", size) for n in range(4)], factors, sense="probability")
+    return Model([Variable(f"v{n}", size) for n in range(4)], factors, sense="probability")
+
+
+def solved_within(peak_bytes, *arguments, **options):
+    """Return an answer whose Python memory has a limit."""
     tracemalloc.start()
-    found = elimina.solve(model, task, device="cpu", memory=memory)
+    result = elimina.solve(*arguments, **options)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert found.status in ("optimal", "exact")
-    assert found.stats["peak_bytes"] < 32 << 20
-    assert peak < 64 << 20
+    assert peak < peak_bytes
+    return result
+
+
+@pytest.mark.parametrize("memory", ["600MiB", "4GiB"], ids=["slices would fit", "all would fit"])
+@pytest.mark.parametrize("task", ["mpe", "pr", "mar", "count"])
+def test_lists_are_not_written_out_where_their_cells_would_fit(task, memory):
+    result = solved_within(64 << 20, chain_of_lists(), task, device="cpu", memory=memory)
+    assert result.status in ("optimal", "exact")
+    assert result.stats["peak_bytes"] < 32 << 20
+
+
+@pytest.mark.parametrize("task", ["mpe", "pr", "mar", "count"])
+def test_no_fallback_writes_lists_out(task, monkeypatch):
+    """Fallbacks are made beside plans that take long, or whose machine has a high load: here, each one."""
+
+    def provide(one, fallback):
+        one.__dict__["fallback"] = fallback
+        if fallback is not None:
+            fallback(5.0)
+
+    monkeypatch.setattr(Call, "fallback", property(lambda one: one.__dict__["fallback"], provide), raising=False)
+    assert solved_within(64 << 20, chain_of_lists(), task, device="cpu").status in ("optimal", "exact")
 
 
 def wide_model(sense: str, arity: int, size: int, count: int, seed: int) -> tuple[Model, dict[tuple[int, ...], float]]:

@@ -14,6 +14,12 @@ QUICK_ORDER_FACTOR = 256.0
 """Memory of a plan in a quick order, as a multiple of the memory limit, above which no better order is searched for:
 short searches save at most a factor of 30."""
 
+SMALL_COPY_BYTES = 1 << 25
+"""Bytes of tables, written out, that a fallback takes in any case."""
+
+MAX_WRITTEN_RATIO = 4.0
+"""A fallback writes larger tables out only if they take at most this multiple of the memory of listed values."""
+
 
 def written_bytes(problem: Problem) -> float:
     """Return the bytes of a problem's expanded tables, the least memory limit at which estimates are possible."""
@@ -23,3 +29,11 @@ def written_bytes(problem: Problem) -> float:
 def can_write_tables(problem: Problem, memory_bytes: int) -> bool:
     """Return whether a problem's expanded tables fit the memory."""
     return written_bytes(problem) <= memory_bytes
+
+
+def stays_small(problem: Problem) -> bool:
+    """Return whether a problem's tables, written out, are small, or not much larger than lists of their tuples."""
+    written = written_bytes(problem)
+    if written <= SMALL_COPY_BYTES:
+        return True
+    return written <= MAX_WRITTEN_RATIO * FLOAT_BYTES * sum(table.values.size for table in problem.tables)

@@ -94,7 +94,7 @@ ROWS: Rows = (
         "first estimate at the end of the call",
         "a call that is ended early still answers",
         _provide_estimate,
-        (when.ESTIMATES_ARE_ALLOWED, when.TABLES_FIT),
+        (when.ESTIMATES_ARE_ALLOWED, when.TABLES_FIT, when.TABLES_STAY_SMALL),
     ),
     Row(
         "first estimates of a large model",
