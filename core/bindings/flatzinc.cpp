@@ -22,6 +22,72 @@ using namespace nb::literals;
 namespace elimina::cp {
 namespace {
 
+// Returns a row of variable (-1: a constant), scale and offset for each view.
+Array<std::int64_t, 2> rows_of(const Argument& views) {
+  Values rows;
+  for (const View x : views) rows.insert(rows.end(), {x.var, x.scale, x.offset});
+  return array_of(std::move(rows), std::array<std::size_t, 2>{views.size(), 3});
+}
+
+// An output: its elements that are numbers or variables, and the bounds of its index sets.
+struct RecordedOutput {
+  nb::str name;
+  bool is_array;
+  nb::object views;
+  nb::list index_sets;
+};
+
+struct Recording {
+  nb::list bounds, posts, names;
+  std::vector<RecordedOutput> outputs;
+  int sign;
+  nb::object objective;
+};
+
+RecordedOutput shown(const flatzinc::Document& document, const flatzinc::Instance& instance,
+                     const flatzinc::Output& output) {
+  const bool is_array = output.value.kind == flatzinc::Kind::array;
+  Argument views;
+  for (const flatzinc::Term& t : is_array ? document.items(output.value) : std::span(&output.value, 1))
+    if (flatzinc::fits(t, flatzinc::Type::boolean) || t.kind == flatzinc::Kind::integer)
+      views.push_back(instance.view(t, {}, "an output"));
+  nb::list index_sets;
+  if (output.index_sets.kind == flatzinc::Kind::array)
+    for (const flatzinc::Term& set : document.items(output.index_sets)) {
+      const auto values = document.values(set);
+      if (set.kind == flatzinc::Kind::range) index_sets.append(nb::make_tuple(values[0], values[1]));
+    }
+  return {nb::str(output.name.data(), output.name.size()), is_array, nb::cast(rows_of(views)), index_sets};
+}
+
+// Returns the items of a document that was posted to a record.
+Recording recording_of(const flatzinc::Document& document, const flatzinc::Instance& instance,
+                       const flatzinc::Record& record) {
+  nb::list posts, names;
+  std::vector<RecordedOutput> outputs;
+  for (const auto& post : record.posts) {
+    nb::list arguments;
+    for (const Argument& a : post.arguments) arguments.append(rows_of(a));
+    posts.append(nb::make_tuple(post.name, arguments));
+  }
+  for (std::size_t i = 0; i < document.variables.size(); ++i) {
+    const auto name = document.variables[i].name;
+    const flatzinc::Term variable{flatzinc::Kind::variable, 0, static_cast<std::int64_t>(i)};
+    names.append(
+        nb::make_tuple(nb::str(name.data(), name.size()), rows_of({instance.view(variable, {}, "a variable")})));
+  }
+  for (const auto& output : document.outputs) outputs.push_back(shown(document, instance, output));
+  nb::list bounds;
+  for (const auto& [lo, hi] : record.bounds) bounds.append(nb::make_tuple(lo, hi));
+  const int sign = instance.goal() == flatzinc::Goal::satisfy    ? 0
+                   : instance.goal() == flatzinc::Goal::minimise ? 1
+                                                                 : -1;
+  nb::object objective = nb::none();
+  if (sign != 0)
+    objective = nb::cast(rows_of({instance.view(document.solve.objective, document.solve.position, "the objective")}));
+  return {bounds, posts, names, std::move(outputs), sign, objective};
+}
+
 // The text, the items (which point into it), and the solver with their constraints.
 class FlatZinc {
  public:
@@ -92,6 +158,24 @@ class FlatZinc {
   }
   bool is_unbounded() const { return instance_->is_unbounded(); }
 
+  // Floats are integers in units of their last decimal.
+  Recording record(nb::object poll) const {
+    Ended ended;
+    const flatzinc::Poll go_on = [&] { return report(poll, ended); };
+    try {
+      flatzinc::Record record;
+      std::unique_ptr<flatzinc::Instance> copy;
+      {
+        nb::gil_scoped_release release;
+        copy = std::make_unique<flatzinc::Instance>(document_, record, go_on, assumed_);
+      }
+      return recording_of(document_, *copy, record);
+    } catch (const flatzinc::Abandoned&) {
+      if (ended.raised) throw nb::python_error();
+      throw nb::stop_iteration("recording was ended");
+    }
+  }
+
   int objective_decimals() const { return instance_->objective_decimals(); }
   bool is_satisfaction() const { return instance_->goal() == flatzinc::Goal::satisfy; }
   std::vector<std::string> assumptions() const { return instance_->assumptions(); }
@@ -140,45 +224,7 @@ class FlatZinc {
   bool searched_ = false;
 };
 
-// Returns a row of variable (-1: a constant), scale and offset for each view.
-Array<std::int64_t, 2> rows_of(const Argument& views) {
-  Values rows;
-  for (const View x : views) rows.insert(rows.end(), {x.var, x.scale, x.offset});
-  return array_of(std::move(rows), std::array<std::size_t, 2>{views.size(), 3});
-}
-
-// An output: its elements that are numbers or variables, and the bounds of its index sets.
-struct RecordedOutput {
-  nb::str name;
-  bool is_array;
-  nb::object views;
-  nb::list index_sets;
-};
-
-struct Recording {
-  nb::list bounds, posts, names;
-  std::vector<RecordedOutput> outputs;
-  int sign;
-  nb::object objective;
-};
-
-RecordedOutput shown(const flatzinc::Document& document, const flatzinc::Instance& instance,
-                     const flatzinc::Output& output) {
-  const bool is_array = output.value.kind == flatzinc::Kind::array;
-  Argument views;
-  for (const flatzinc::Term& t : is_array ? document.items(output.value) : std::span(&output.value, 1))
-    if (flatzinc::fits(t, flatzinc::Type::boolean) || t.kind == flatzinc::Kind::integer)
-      views.push_back(instance.view(t, {}, "an output"));
-  nb::list index_sets;
-  if (output.index_sets.kind == flatzinc::Kind::array)
-    for (const flatzinc::Term& set : document.items(output.index_sets)) {
-      const auto values = document.values(set);
-      if (set.kind == flatzinc::Kind::range) index_sets.append(nb::make_tuple(values[0], values[1]));
-    }
-  return {nb::str(output.name.data(), output.name.size()), is_array, nb::cast(rows_of(views)), index_sets};
-}
-
-Recording record(const nb::bytes& text) {
+Recording read_record(const nb::bytes& text) {
   const std::string_view view(text.c_str(), text.size());
   const auto document = flatzinc::parse_text(view, {});
   // Arguments are checked by posting to a solver.
@@ -189,29 +235,7 @@ Recording record(const nb::bytes& text) {
   if (const auto* v = instance.float_variable())
     throw flatzinc::Malformed(v->position, "unsupported: the float variable " + std::string(v->name) +
                                                " of a model that is not searched; fzn-elimina solves it");
-  nb::list posts, names;
-  std::vector<RecordedOutput> outputs;
-  for (const auto& post : record.posts) {
-    nb::list arguments;
-    for (const Argument& a : post.arguments) arguments.append(rows_of(a));
-    posts.append(nb::make_tuple(post.name, arguments));
-  }
-  for (std::size_t i = 0; i < document.variables.size(); ++i) {
-    const auto name = document.variables[i].name;
-    const flatzinc::Term variable{flatzinc::Kind::variable, 0, static_cast<std::int64_t>(i)};
-    names.append(
-        nb::make_tuple(nb::str(name.data(), name.size()), rows_of({instance.view(variable, {}, "a variable")})));
-  }
-  for (const auto& output : document.outputs) outputs.push_back(shown(document, instance, output));
-  nb::list bounds;
-  for (const auto& [lo, hi] : record.bounds) bounds.append(nb::make_tuple(lo, hi));
-  const int sign = instance.goal() == flatzinc::Goal::satisfy    ? 0
-                   : instance.goal() == flatzinc::Goal::minimise ? 1
-                                                                 : -1;
-  nb::object objective = nb::none();
-  if (sign != 0)
-    objective = nb::cast(rows_of({instance.view(document.solve.objective, document.solve.position, "the objective")}));
-  return {bounds, posts, names, std::move(outputs), sign, objective};
+  return recording_of(document, instance, record);
 }
 
 }  // namespace
@@ -229,6 +253,9 @@ void bind_flatzinc(nb::module_& m) {
            "`poll` returned False.")
       .def("bound", &FlatZinc::bound, "search"_a,
            "Return a bound on the objective that no solution is beyond, or None.")
+      .def("record", &FlatZinc::record, "poll"_a,
+           "Return the items of the model; floats are integers in units of their last decimal. Raises StopIteration if "
+           "`poll` returned False.")
       .def("device_delay", &FlatZinc::device_delay,
            "Return the seconds of search after which a device is worth looking for, as `CpSolver.device_delay` does.")
       .def("accelerate_later", &FlatZinc::accelerate_later, "find"_a,
@@ -283,8 +310,8 @@ void bind_flatzinc(nb::module_& m) {
       .def_prop_ro(
           "objective", [](const Recording& recording) { return recording.objective; },
           nb::for_getter(nb::sig("def objective(self) -> NDArray[numpy.int64] | None")), "View of the objective.");
-  m.def("flatzinc_record", &record, "text"_a,
-        "Return the items of a FlatZinc model; raise ValueError if it cannot be read.");
+  m.def("flatzinc_record", &read_record, "text"_a,
+        "Return the items of a FlatZinc model without floats; raise ValueError if it cannot be read.");
 }
 
 }  // namespace elimina::cp

@@ -126,7 +126,7 @@ class _Answer:
         search = model.search(case["free"], 0, SECONDS, case["threads"], False, lambda: True, bounds and is_aimed)
         printed: list[bytes] = []
         deadline = time.monotonic() + SECONDS
-        other_bounds = FlatZincBounds(text.encode(), model.parse_seconds)
+        other_bounds = FlatZincBounds(model, lambda: True)
 
         def is_closed(value: int | None) -> bool:
             seconds = max(0.0, deadline - time.monotonic())

@@ -13,6 +13,7 @@ from fractions import Fraction
 import pytest
 
 from elimina._core import FlatZinc
+from elimina.cp.flatzinc_bounds import FlatZincBounds
 from tests.seeds import run_seed
 
 RELATIONS: dict[str, Callable[[Fraction, Fraction], bool]] = {
@@ -30,6 +31,22 @@ def shown(text: str) -> list[dict[str, str]]:
         solutions.append(dict(re.findall(r"(\w+) = (.*);", model.show(search).decode())))
     assert state == "complete"
     return solutions
+
+
+def bounded(text: str) -> tuple[dict[str, str] | None, Fraction | None]:
+    """Return the best solution of a search whose bounds are improved after each solution, and its bound."""
+    model = FlatZinc(text.encode(), lambda: True)
+    search = model.search(False, 0, math.inf, 1, False, lambda: True, True)
+    bounds = FlatZincBounds(model, lambda: True)
+    best = None
+    state = "complete" if bounds.add(search, None, math.inf) else search.next(lambda: True)
+    while state == "solution":
+        best = dict(re.findall(r"(\w+) = (.*);", model.show(search).decode()))
+        is_closed = bounds.add(search, model.objective(search), math.inf)
+        state = "complete" if is_closed else search.next(lambda: True)
+    assert state == "complete"
+    bound = model.bound(search)
+    return best, None if bound is None else Fraction(bound, 10**model.objective_decimals)
 
 
 def number(text: str) -> Fraction:
@@ -188,6 +205,18 @@ def test_floats_that_follow_from_integers_are_exact(number_of: int) -> None:
         assert number(best[-1][aim]) == max(each[aim] for each in expected), model.text()
 
 
+@pytest.mark.parametrize("number_of", range(60))
+def test_bounds_of_floats_never_cross_the_optimum(number_of: int) -> None:
+    model = ExactModel(random.Random(f"bounded floats {run_seed()} {number_of}"))
+    aim = model.floats[-1]
+    expected = [each[aim] for each in model.solutions()]
+    for goal, optimum in (("maximize", max(expected, default=None)), ("minimize", min(expected, default=None))):
+        best, bound = bounded(model.text(f"{goal} {aim}"))
+        assert (None if best is None else number(best[aim])) == optimum, model.text()
+        if optimum is not None:
+            assert bound is None or (bound >= optimum if goal == "maximize" else bound <= optimum), model.text()
+
+
 def interval(rows: Sequence[tuple[Fraction, Fraction]], lo: Fraction, hi: Fraction) -> tuple[Fraction, Fraction]:
     """Return the values of x with a * x <= b for all rows, between two bounds."""
     for a, b in rows:
@@ -235,6 +264,10 @@ def test_no_solution_of_free_floats_is_lost(number_of: int) -> None:
     whole = shown("\n".join([*lines, "solve minimize aim;", ""]))
     if least is not None:
         assert number(whole[-1]["aim"]) <= least + TOLERANCE
+        best, bound = bounded("\n".join([*lines, "solve minimize aim;", ""]))
+        assert best is not None
+        assert number(best["aim"]) == number(whole[-1]["aim"])
+        assert bound is None or bound <= least + TOLERANCE
 
 
 def test_thirds_and_roots() -> None:

@@ -6,6 +6,7 @@ import itertools
 import math
 import random
 import time
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -191,22 +192,66 @@ def test_flatzinc_has_a_bound() -> None:
     assert model.objective(search) == model.bound(search) == 7
 
 
-def test_pauses_of_a_flatzinc_search_share_a_record(monkeypatch: pytest.MonkeyPatch) -> None:
-    read = []
-    record = flatzinc_bounds.flatzinc_record
-    monkeypatch.setattr(flatzinc_bounds, "flatzinc_record", lambda text: read.append(text) or record(text))
+class CountedModel:
+    """A FlatZinc model that counts its records, and says how long its text took to parse."""
+
+    def __init__(self, model: _core.FlatZinc, parse_seconds: float) -> None:
+        self._model, self.parse_seconds, self.records = model, parse_seconds, 0
+
+    def record(self, may_continue: Callable[[], bool]) -> _core.FlatZincRecord:
+        self.records += 1
+        return self._model.record(may_continue)
+
+
+def test_pauses_of_a_flatzinc_search_share_a_record() -> None:
     model = _core.FlatZinc(MODEL, lambda: True)
     search = model.search(False, 0, 60.0, 1, False, lambda: True, True)
-    bounds = flatzinc_bounds.FlatZincBounds(MODEL, model.parse_seconds)
+    counted = CountedModel(model, 0.0)
+    bounds = flatzinc_bounds.FlatZincBounds(counted, lambda: True)
     for _ in range(2):
         assert not bounds.add(search, None, math.inf)
         assert model.bound(search) == 7
-    assert len(read) == 1
+    assert counted.records == 1
 
 
-def test_no_record_is_read_shortly_before_the_time_limit() -> None:
+def test_nothing_is_recorded_shortly_before_the_time_limit() -> None:
     model = _core.FlatZinc(MODEL, lambda: True)
     search = model.search(False, 0, 60.0, 1, False, lambda: True, True)
     # A text that took 1 s to parse takes longer than 3 s to record.
-    assert not flatzinc_bounds.FlatZincBounds(MODEL, 1.0).add(search, None, 3.0)
+    assert not flatzinc_bounds.FlatZincBounds(CountedModel(model, 1.0), lambda: True).add(search, None, 3.0)
     assert model.bound(search) is None
+
+
+def test_an_interrupt_ends_a_record() -> None:
+    model = _core.FlatZinc(MODEL, lambda: True)
+    search = model.search(False, 0, 60.0, 1, False, lambda: True, True)
+    assert not flatzinc_bounds.FlatZincBounds(model, lambda: False).add(search, None, math.inf)
+    assert model.bound(search) is None
+
+
+FLOATS = b"""
+var 0..1: a :: output_var;
+var 0..1: b :: output_var;
+var 0..1: c :: output_var;
+var 0.0..1.0: x;
+var 0.0..1.0: y;
+var 0.0..1.0: z;
+var 0.0..100.0: worth :: output_var;
+constraint int_lin_le([2, 3, 4], [a, b, c], 6);
+constraint int2float(a, x);
+constraint int2float(b, y);
+constraint int2float(c, z);
+constraint float_lin_eq([1.5, 2.25, 3.5, -1.0], [x, y, z, worth], 0.0);
+solve maximize worth;
+"""
+
+
+def test_a_float_objective_is_bounded_while_its_search_pauses() -> None:
+    """The relaxation of this knapsack takes whole items, so its bound is the optimum, 5."""
+    model = _core.FlatZinc(FLOATS, lambda: True)
+    search = model.search(False, 0, 60.0, 1, False, lambda: True, True)
+    unit = 10**model.objective_decimals
+    before = model.bound(search)
+    assert before is None or before > 5 * unit
+    assert not flatzinc_bounds.FlatZincBounds(model, lambda: True).add(search, None, math.inf)
+    assert model.bound(search) == 5 * unit

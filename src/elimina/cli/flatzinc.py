@@ -268,7 +268,7 @@ class _FlatZincRun:
 
         begun = time.monotonic()
         value = model.objective(search) if is_solved else None
-        self._bounds = self._bounds or FlatZincBounds(self._text, model.parse_seconds)
+        self._bounds = self._bounds or FlatZincBounds(model, self._may_continue)
         is_proven = self._bounds.add(search, value, self._seconds_left())
         self._seconds_of_bounds += time.monotonic() - begun
         return is_proven

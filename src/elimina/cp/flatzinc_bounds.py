@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
-from elimina._core import CpSearch, FlatZincRecord, flatzinc_record
+from elimina._core import CpSearch, FlatZinc, FlatZincRecord
 from elimina.cp.bound_schedule import PausedSearch, findings_of
 from elimina.cp.expressions import Expression
 from elimina.cp.model import Model
@@ -17,21 +18,20 @@ from elimina.strategies.clock import Clock
 _PROPAGATION_SECONDS = 1.0
 """Time limit of propagation: bounds of wide domains may change by one at a time."""
 
-
-_READING_FACTOR = 4.0
+_RECORDING_FACTOR = 4.0
 """Ratio of the time for a record to the time in which the core parsed the text."""
 
 
 class FlatZincBounds:
-    """Bounds of a FlatZinc model, whose record is read at the first pause of its search.
+    """Bounds of a FlatZinc model, whose items are recorded at the first pause of its search.
 
     Args:
-        text: The model.
-        parse_seconds: Seconds that the core took to parse the text.
+        model: The model.
+        may_continue: Function that returns false to end the recording.
     """
 
-    def __init__(self, text: bytes, parse_seconds: float) -> None:
-        self._text, self._parse_seconds = text, parse_seconds
+    def __init__(self, model: FlatZinc, may_continue: Callable[[], bool]) -> None:
+        self._model, self._may_continue = model, may_continue
         self._record: FlatZincRecord | None = None
         self._pauses = 0
 
@@ -44,12 +44,11 @@ class FlatZincBounds:
             seconds: Seconds until the time limit; infinity if there is none.
         """
         if self._record is None:
-            if seconds < _READING_FACTOR * self._parse_seconds:
+            if seconds < _RECORDING_FACTOR * self._model.parse_seconds:
                 return False
             try:
-                self._record = flatzinc_record(self._text)
-            except ValueError:
-                # Models with floats have no record.
+                self._record = self._model.record(self._may_continue)
+            except StopIteration:
                 return False
         pauses, self._pauses = self._pauses, self._pauses + 1
         return _add_bounds(self._record, search, value, pauses, Clock(None if math.isinf(seconds) else seconds))
