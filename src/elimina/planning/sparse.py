@@ -23,7 +23,7 @@ from elimina.model.table import Table, forbidden_value
 from elimina.option_names import option
 from elimina.planning.key_layout import DTYPES, MAX_KEY_WORDS, WORD, field_bits
 from elimina.planning.listed_tables import listed_tuples, with_listed
-from elimina.planning.machine import SLICE_SECONDS, SLICED_TABLE_SECONDS, SORTED_TUPLES, Machine, cpu_machine, speeds
+from elimina.planning.machine import SLICE_SECONDS, SLICED_TABLE_SECONDS, Machine, cpu_machine, speeds
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import OutsideBounds, Plan, Sparse, StorageForm, TablePlace, slice_runs
 from elimina.planning.program import place_steps
@@ -313,7 +313,7 @@ class _Chooser:
         rows = min(exp(cells), self._times * exp(cells + kept))
         read = sum(self._rows(operand) for operand in step.operands)
         machine = self._machine
-        on_rows = machine.rows_step + (exp(combinations + joint) + SORTED_TUPLES * read) / machine.rows
+        on_rows = machine.rows_step + (exp(combinations + joint) + machine.sorted_row * read) / machine.rows
         item = self._plan.itemsize
         dense = machine.seconds([step], item, 0) - machine.start
         if step.out_cells * item > self._plan.memory_limit:
