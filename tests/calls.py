@@ -18,7 +18,12 @@ def _parameters(function: Callable[..., Any]) -> frozenset[str]:
 
 
 def with_options(function: Callable[..., Any], *arguments: Any, kind: Any = Options, **given: Any) -> Any:
-    """Call a function whose other options are fields of a class: of ``elimina.Options``, if no other one is given."""
+    """Call a function whose other options are fields of a class: of ``elimina.Options``, if no other one is given.
+
+    A number as ``memory`` is in bytes, however small.
+    """
+    if type(given.get("memory")) is int and given["memory"] > 0:
+        given["memory"] = f"{given['memory']}B"
     taken = _parameters(function)
     own = {name: value for name, value in given.items() if name in taken}
     rest = {name: value for name, value in given.items() if name not in taken}

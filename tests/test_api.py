@@ -202,13 +202,13 @@ class TestOptions:
         plan = calls.plan(model, device="cpu", memory=10**5, order="min-fill", slices="never")
         assert not plan.fits
         with pytest.raises(MemoryLimitError) as caught:
-            solve(model, method="eliminate", memory=10**5, order="min-fill", slices="never")
+            solve(model, method="eliminate", memory="100000B", order="min-fill", slices="never")
         message = str(caught.value)
         assert f"may use {10**5 / 1024:.1f} KiB" in message
         assert f"induced width {plan.width}" in message
         for way in ("(memory)", "(order,", "order_seconds", "another seed", "evidence", "mini-buckets"):
             assert way in message
-        assert solve(model, memory=plan.peak_bytes, order=plan.order).status in ("optimal", "infeasible")
+        assert solve(model, memory=f"{plan.peak_bytes}B", order=plan.order).status in ("optimal", "infeasible")
 
     def test_no_machine_has_as_much_memory_as_is_allowed(self):
         plan = calls.plan(grid_model(40, 10, 0.0), device="cpu", memory=10**99, order="min-fill", order_seconds=0.1)

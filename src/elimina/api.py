@@ -126,8 +126,8 @@ def solve(
         device: ``cpu``, ``cuda`` (the first GPU), a GPU such as ``cuda:1``, several GPUs as in
             ``["cuda:0", "cuda:1"]``, or ``auto`` for the fastest. None: the device of the options, which is ``auto`` by
             default.
-        memory: Memory limit on each device: bytes, or text with a unit such as ``8GiB``. None: the limit of the
-            options, which is 80 % of the free memory by default.
+        memory: Memory limit on each device: bytes (at least 1 MiB), or text with a unit such as ``8GiB``. None: the
+            limit of the options, which is 80 % of the free memory by default.
         time_limit: Time limit of the whole call, in seconds. A call that reaches it returns the bounds or the estimate
             so far: the status is ``bounded`` or ``estimated``, and ``ended_by`` is ``time-limit``.
         options: Settings for experts, such as the method and a function to call with bounds: see ``elimina.Options``.

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 import math
 import operator
 import os
 import re
 import reprlib
 import sys
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeGuard, TypeVar, cast
 
@@ -23,20 +25,23 @@ from elimina.errors import InputError
 if TYPE_CHECKING:
     from fractions import Fraction
     from pathlib import Path
-    from types import FunctionType
 
     from _typeshed import DataclassInstance
 
 Word = TypeVar("Word", bound=str)
 Parameters = ParamSpec("Parameters")
 Returned = TypeVar("Returned")
+Owner = TypeVar("Owner")
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][0-9]{1,2})?)\s*([kKmMgGtT]?i?)([bB]?)\s*", re.ASCII)
 _SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*(%?)\s*", re.ASCII)
 
 _LEAST_WITHOUT_UNIT = 2**20
-"""Bytes of the smallest size that text may give without a unit."""
+"""Bytes of the smallest size without a unit."""
+
+_CHECKED = "checks_keywords"
+"""Attribute of functions whose keywords are checked."""
 
 _LONGEST_INTEGER = 10_000
 """Bits of an integer that Python writes in decimals (Python forbids more by default, because it takes long)."""
@@ -45,6 +50,11 @@ _LINES = re.compile(r"\s*\n\s*")
 
 _NAMES_SHOWN = 8
 """Largest number of names in an error."""
+
+
+class Bytes(int):
+    """A checked number of bytes, which needs no unit."""
+
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = 60
@@ -85,7 +95,7 @@ def with_checked_keywords(
 ) -> Callable[[Callable[Parameters, Returned]], Callable[Parameters, Returned]]:
     """Return a decorator for public functions: an unknown keyword gets an error that names the likely one.
 
-    Put the decorator directly above the function. A field of its options, passed beside ``options``, is named as such.
+    A field of the function's options, passed beside ``options``, is named as such.
 
     Args:
         options_type: Type of the function's argument ``options``, if it has one.
@@ -94,7 +104,7 @@ def with_checked_keywords(
     fields = () if options_type is None else tuple(field.name for field in dataclasses.fields(options_type))
 
     def decorate(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
-        code = cast("FunctionType", function).__code__
+        code = _undecorated(function).__code__
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         accepted = frozenset(names[code.co_posonlyargcount :])
 
@@ -114,9 +124,35 @@ def with_checked_keywords(
                 raise TypeError(f"{called_name}() got an unexpected keyword argument {name!r}{hint}")
             return function(*args, **kwargs)
 
+        # Decorators above this one copy the mark.
+        vars(called)[_CHECKED] = True
         return called
 
     return decorate
+
+
+def _undecorated(function: Callable[..., Any]) -> types.FunctionType:
+    while (inner := getattr(function, "__wrapped__", None)) is not None:
+        function = inner
+    return cast(types.FunctionType, function)
+
+
+def with_checked_methods(owner: type[Owner]) -> type[Owner]:
+    """Check the keywords of a class's constructor and public methods, as ``with_checked_keywords`` does.
+
+    Methods without optional arguments, or with any keywords, stay as they are.
+    """
+    for name, member in [*vars(owner).items()]:
+        function = getattr(member, "__func__", member)
+        is_public = name == "__init__" or not name.startswith("_")
+        if not is_public or not isinstance(function, types.FunctionType) or _CHECKED in vars(function):
+            continue
+        undecorated = _undecorated(function)
+        takes_any = undecorated.__code__.co_flags & inspect.CO_VARKEYWORDS
+        if not takes_any and (undecorated.__defaults__ or undecorated.__kwdefaults__):
+            checked = with_checked_keywords()(function)
+            setattr(owner, name, checked if function is member else type(member)(checked))
+    return owner
 
 
 def close_names(name: str, existing: Iterable[str]) -> list[str]:
@@ -246,22 +282,25 @@ def seconds(name: str, argument: Any) -> float | None:
     return float(min(value, 1e300))
 
 
-def memory_size(name: str, argument: Any) -> int | None:
+def memory_size(name: str, argument: Any) -> Bytes | None:
     """Return a number of bytes from a number, or from text with a unit such as 8GiB; None stays None.
 
     Raises:
         TypeError: The argument is neither a number nor text.
-        InputError: The argument is NaN, infinite or less than one byte, or text that ``parse_size`` refuses.
+        InputError: The argument is NaN, infinite, less than one byte, a number of less than 1 MiB, or text that
+            ``parse_size`` refuses.
     """
-    if argument is None:
-        return None
+    if argument is None or isinstance(argument, Bytes):
+        return argument
     if isinstance(argument, str):
         return parse_size(argument, name)
     value = number(name, argument, "a number of bytes, text such as '8GiB', or None for what is free")
+    if 1 <= value < _LEAST_WITHOUT_UNIT:
+        raise _without_unit(name, value, f"'{value}GiB' or '{value}{'B' if isinstance(value, int) else 'MiB'}'")
     return _bytes(name, value)
 
 
-def parse_size(text: str, name: str = "memory") -> int:
+def parse_size(text: str, name: str = "memory") -> Bytes:
     """Read a number of bytes: ``8GiB``, ``500 MB``, ``1e9``.
 
     Raises:
@@ -277,18 +316,20 @@ def parse_size(text: str, name: str = "memory") -> int:
 
     size = Fraction(match[1]) * _UNITS[match[2].lower()]
     if not match[2] and not match[3] and 0 < size < _LEAST_WITHOUT_UNIT:
-        raise InputError(
-            f"invalid {name} size {shown(text)}: a number this small needs a unit, such as {match[1]}GiB or {match[1]}B"
-        )
+        raise _without_unit(name, text, f"{match[1]}GiB or {match[1]}{'B' if size.denominator == 1 else 'MiB'}")
     return _bytes(name, size)
 
 
-def _bytes(name: str, argument: float | Fraction) -> int:
+def _without_unit(name: str, argument: Any, examples: str) -> InputError:
+    return InputError(f"invalid {name} size {shown(argument)}: a number this small needs a unit, such as {examples}")
+
+
+def _bytes(name: str, argument: float | Fraction) -> Bytes:
     if not 1 <= argument < math.inf:
         size = shown(argument) if isinstance(argument, int) else f"{float(argument):g}"
         raise InputError(f"{name} is {size} bytes: expected a finite size of at least one, such as 500MB")
     # Larger sizes have the same effect, because no machine addresses more bytes.
-    return min(int(argument), sys.maxsize)
+    return Bytes(min(int(argument), sys.maxsize))
 
 
 def share(name: str, argument: Any) -> float:

@@ -154,6 +154,8 @@ def _tree_options(options: dict[str, Any]) -> dict[str, Any]:
     from elimina import Options
 
     own = {k: options.pop(k) for k in ("threads", "order") if k in options}
+    if "memory" in options:
+        options["memory"] = f"{options['memory']}B"
     return {**options, "options": Options(**own)}
 
 

@@ -153,7 +153,7 @@ def _divided_sum(chain: Chain, devices: list[str], trees: list[JunctionTree]) ->
 def _sliced_sum(chain: Chain, devices: list[str], trees: list[JunctionTree]) -> None:
     memory = max(1 << 16, 4 * chain.message_cells)
     options = Options(order=chain.order, method="eliminate", tables="dense")
-    result = solve(chain.model("probability"), "pr", device=",".join(devices), memory=memory, options=options)
+    result = solve(chain.model("probability"), "pr", device=",".join(devices), memory=f"{memory}B", options=options)
     _differ("the sum in slices", chain.log10_z(), result.log10_z)
 
 

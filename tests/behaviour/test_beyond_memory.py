@@ -103,9 +103,9 @@ def test_an_error_names_the_memory_that_an_estimate_needs(task, models):
     model = models[True]
     needed = 8 * 4 * 2 * SIDE * (SIDE - 1)
     with pytest.raises(elimina.MemoryLimitError, match="for an estimate") as caught:
-        elimina.solve(model, task, device="cpu", memory=needed // 4)
+        elimina.solve(model, task, device="cpu", memory=f"{needed // 4}B")
     advised = re.search(r'for an estimate, memory="(\w+)" would be enough', str(caught.value))[1]
-    for memory in (advised, needed):
+    for memory in (advised, f"{needed}B"):
         assert elimina.solve(model, task, device="cpu", memory=memory, time_limit=30).status == "estimated"
 
 

@@ -135,7 +135,7 @@ def test_a_worse_bound_later_changes_nothing():
 def test_ladder_rises_in_one_order_and_then_tries_others():
     model, _ = lattice(0, 14, 6, 1.0)
     problem = prepare(model, "pr", {})
-    options = check_options(Options("cpu", 20_000, threads=1))
+    options = check_options(Options("cpu", "20000B", threads=1))
     rungs = list(ladder(problem, lambda: options, lambda: math.inf, math.inf))
     ibounds = [rung.plan.minibuckets.ibound for rung in rungs]
     orders = [rung.plan.order for rung in rungs]

@@ -254,7 +254,7 @@ def test_a_tree_that_cannot_keep_its_messages(monkeypatch, device):
     simulate(monkeypatch, LARGE, LARGE)
     model = clique()
     whole = JunctionTree(model, device=device).plan
-    tree = JunctionTree(model, device=device, memory=whole.peak_bytes - 1)
+    tree = JunctionTree(model, device=device, memory=f"{whole.peak_bytes - 1}B")
     assert not tree.plan.keep
     products = broadcast.products(model)
     expected = products.sum(axis=tuple(range(1, 12))) / products.sum()
@@ -263,7 +263,7 @@ def test_a_tree_that_cannot_keep_its_messages(monkeypatch, device):
     with pytest.raises(MemoryLimitError, match="give more memory"):
         tree.sample(1)
     with pytest.raises(MemoryLimitError, match="the plan needs"):
-        JunctionTree(model, device=device, memory=1000, options=Options(exact=True))
+        JunctionTree(model, device=device, memory="1000B", options=Options(exact=True))
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

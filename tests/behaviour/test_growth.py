@@ -234,7 +234,7 @@ def test_queries_in_other_semirings_stay_within_the_memory():
     chain = model("chain", 20)
     needed = elimina.JunctionTree(chain, device="cpu").plan.peak_bytes
     for memory, kept in ((needed, 1), (2 * needed, 2)):
-        tree = elimina.JunctionTree(chain, device="cpu", memory=memory)
+        tree = elimina.JunctionTree(chain, device="cpu", memory=f"{memory}B")
         for _ in range(2):
             expected = tree.marginals()
             tree.max_marginals()

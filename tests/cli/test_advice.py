@@ -169,7 +169,7 @@ def test_advice_of_mini_buckets_speaks_of_mini_buckets():
 def test_counts_and_marginals_are_not_told_to_use_mini_buckets():
     model = library.generate.grid_model(10, 4, 0.1, seed=1)
     with pytest.raises(MemoryLimitError) as failed:
-        library.solve(model, "count", memory=1000, device="cpu", options=library.Options(slices="never", exact=True))
+        library.solve(model, "count", memory="1000B", device="cpu", options=library.Options(slices="never", exact=True))
     assert "mbe" not in str(failed.value)
 
 

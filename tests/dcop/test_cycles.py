@@ -62,9 +62,9 @@ def test_memory_is_kept(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_crash_in_a_context() -> None:
     problem = Problem.from_model(random_model(10, 3, 0.4, 0.2, seed=3))
-    expected = solve(problem, "mb-dpop", memory=200)
+    expected = solve(problem, "mb-dpop", memory="200B")
     crashes = {f"x{v}": 12 + v for v in range(0, 10, 2)}
-    found = solve(problem, "mb-dpop", memory=200, network=Network(crashes=crashes, loss=0.1))
+    found = solve(problem, "mb-dpop", memory="200B", network=Network(crashes=crashes, loss=0.1))
     assert found.replace(stats={}) == expected.replace(stats={})
     assert found.value == solve(problem).value
     assert found.stats["messages"]["context"] == expected.stats["messages"]["context"]
@@ -76,9 +76,9 @@ def test_what_has_no_end_is_refused() -> None:
     with pytest.raises(
         MemoryLimitError, match=r"mb-dpop: width 31, .* about .* (years|days|h), within the memory limit"
     ):
-        solve(problem, "mb-dpop", memory=100)
+        solve(problem, "mb-dpop", memory="100B")
     with pytest.raises(MemoryLimitError, match=r"agent 'x\d+' would have to make its table for .* ancestors' values"):
-        solve(problem, "mb-dpop", memory=100, time_limit=60)
+        solve(problem, "mb-dpop", memory="100B", time_limit=60)
     with pytest.raises(InputError, match="mb-dpop needs a memory limit"):
         solve(problem, "mb-dpop")
 
@@ -88,7 +88,7 @@ def test_what_it_takes_is_known_before(seed: int) -> None:
     problem = Problem.from_model(random_model(13, 4, 0.4, 0.0, seed=seed))
     heard: list[Forecast] = []
     shares: list[float] = []
-    result = solve(problem, "mb-dpop", memory=4_000, on_forecast=heard.append, progress=shares.append)
+    result = solve(problem, "mb-dpop", memory="4000B", on_forecast=heard.append, progress=shares.append)
     ahead = heard[0]
     assert ahead.width == result.stats["induced_width"]
     # Which tables are at hand when values are chosen is not known before.
@@ -106,8 +106,8 @@ def test_what_takes_too_long_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(
         MemoryLimitError, match=r"mb-dpop: width \d+, [\d,]+ tables, .* of a variable, about .*\(memory\)"
     ):
-        solve(problem, "mb-dpop", memory=4_000)
-    assert solve(problem, "mb-dpop", memory=4_000, time_limit=60).status == "optimal"
+        solve(problem, "mb-dpop", memory="4000B")
+    assert solve(problem, "mb-dpop", memory="4000B", time_limit=60).status == "optimal"
 
 
 def test_the_time_limit_is_kept() -> None:

@@ -187,10 +187,10 @@ def test_costs_that_integers_cannot_add() -> None:
 def test_memory_of_an_agent() -> None:
     problem = Problem.from_model(random_model(12, 6, 0.4, seed=1))
     needed = solve(problem).stats["peak_bytes"]
-    assert solve(problem, memory=needed).status == "optimal"
+    assert solve(problem, memory=f"{needed}B").status == "optimal"
     with pytest.raises(MemoryLimitError, match=r"agent 'x\d+' needs .* are left; .* ibound"):
-        solve(problem, memory=needed - 1)
-    assert solve(problem, "adpop", ibound=1, memory=needed // 4).status in ("bounded", "optimal")
+        solve(problem, memory=f"{needed - 1}B")
+    assert solve(problem, "adpop", ibound=1, memory=f"{needed // 4}B").status in ("bounded", "optimal")
 
 
 def test_upper_bound_and_constants() -> None:

@@ -111,7 +111,7 @@ def test_large_costs(sense) -> None:
 def test_memory_is_kept() -> None:
     problem = Problem.from_model(random_model(14, 4, 0.45, 0.1, seed=2))
     with pytest.raises(MemoryLimitError, match=r"agent 'x\d+' needs more than the .* left for the tuples of"):
-        solve(problem, filtering=1, memory=3000)
+        solve(problem, filtering=1, memory="3000B")
 
 
 @pytest.mark.parametrize(

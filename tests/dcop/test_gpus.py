@@ -189,7 +189,7 @@ def test_errors_of_a_gpu_are_those_of_one(gpus):
     """With the agent's name and its advice."""
     gpus(Gpu(), Gpu())
     with pytest.raises(MemoryLimitError, match=r"agent 'x\d+' needs .* for a message over .*\(memory\)"):
-        solve(Problem.from_model(stars(2, 5)), agents=GPUS, memory=100)
+        solve(Problem.from_model(stars(2, 5)), agents=GPUS, memory="100B")
 
 
 class Array:

@@ -75,7 +75,7 @@ def test_bounds_are_those_of_simulated_agents(client, seed) -> None:
 
 def test_fixed_ancestors(client) -> None:
     problem = wide_problem(4)
-    found = solve_agents(problem, "mb-dpop", memory=20_000, client=client)
+    found = solve_agents(problem, "mb-dpop", memory="20000B", client=client)
     assert found.value == solve(problem.model).value
     assert found.stats["messages"]["context"] > 1
 
@@ -141,7 +141,7 @@ def test_lost_in_the_middle_of_fixed_ancestors() -> None:
     problem = wide_problem(4)
     with cluster_of(2) as client:
         kill_at(client, addresses(client)[0], *AGENT, "work", 4)
-        found = solve_agents(problem, "mb-dpop", memory=20_000, client=client)
+        found = solve_agents(problem, "mb-dpop", memory="20000B", client=client)
     assert found.value == solve(problem.model).value
     assert found.stats["restarted_agents"] == 7
 
@@ -213,7 +213,7 @@ def test_tables_go_from_worker_to_worker(client, monkeypatch) -> None:
 
 def test_errors_of_agents(client) -> None:
     with pytest.raises(MemoryLimitError, match=r"agent 'x\d' needs .*give more"):
-        solve_agents(wide_problem(6), client=client, memory=1000)
+        solve_agents(wide_problem(6), client=client, memory="1000B")
     # The cluster is as good as before.
     assert math.isfinite(solve_agents(wide_problem(3), client=client).value)
     far = Model([Variable("a", 2)], [Table((0,), np.array([-(2**62), 2**62]))])

@@ -255,14 +255,14 @@ def test_auto_runs_short_plans_and_searches_what_does_not_fit(client, monkeypatc
     easy = grid(4, 3)
     assert "method" not in solve_optimum(easy, client=client, options=Options()).stats
     model = grid(7, 4, seed=1, forbidden=0.3)
-    found = solve_optimum(model, client=client, options=Options(memory=150_000, slices="never"))
+    found = solve_optimum(model, client=client, options=Options(memory="150000B", slices="never"))
     assert_optimal(model, found)
     assert found.stats["method"] == "search"
     # Ended before it is done, it is followed by slices, if these fit, and goes on if they do not.
     monkeypatch.setattr("elimina.distributed.LONGEST_SEARCH_SECONDS", first)
-    found = solve_optimum(model, client=client, options=Options(memory=150_000))
+    found = solve_optimum(model, client=client, options=Options(memory="150000B"))
     assert_optimal(model, found)
-    found = solve_optimum(model, client=client, options=Options(memory=150_000, slices="never"))
+    found = solve_optimum(model, client=client, options=Options(memory="150000B", slices="never"))
     assert_optimal(model, found)
     assert found.stats["method"] == "search"
 

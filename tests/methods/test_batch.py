@@ -199,18 +199,18 @@ def test_what_is_refused(cases, problem):
 def test_memory():
     model = naive_bayes(28, 4)
     plan = JunctionTree(model, device="cpu").plan
-    engine = JunctionTree(model, device="cpu", memory=3 * plan.peak_bytes)
+    engine = JunctionTree(model, device="cpu", memory=f"{3 * plan.peak_bytes}B")
     cases = random_cases(model, np.random.default_rng(1), 20)
     posteriors = engine.batch(cases, indices=True)
     assert engine._batch.planned.plan.peak_bytes <= 3 * plan.peak_bytes
     assert engine._batch.cases < 20
     assert np.isfinite(posteriors.log10_evidence).all()
-    tight = JunctionTree(model, device="cpu", memory=plan.peak_bytes * 5 // 4)
+    tight = JunctionTree(model, device="cpu", memory=f"{plan.peak_bytes * 5 // 4}B")
     assert tight.batch(cases, indices=True).log10_evidence == pytest.approx(posteriors.log10_evidence, abs=1e-12)
     assert tight._batch.cases < engine._batch.cases
     tiny = naive_bayes(1, 2)
     memory = JunctionTree(tiny, device="cpu").plan.peak_bytes
-    small = JunctionTree(tiny, device="cpu", memory=memory, options=Options(exact=True))
+    small = JunctionTree(tiny, device="cpu", memory=f"{memory}B", options=Options(exact=True))
     with pytest.raises(MemoryLimitError, match="the plan needs"):
         small.batch(np.full((5, 9), -1), indices=True)
 

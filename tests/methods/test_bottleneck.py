@@ -82,7 +82,7 @@ def test_answers_in_little_memory_of_a_gpu(monkeypatch, memory):
     simulate(monkeypatch, 1 << 20)
     tables = [Table([0], np.array([0, 1])), Table([1], np.array([2, 1])), Table([], np.array(0))]
     model = Model([Variable("x", 2), Variable("y", 2)], tables, sense="max-cost")
-    result = solve(model, "bottleneck", device="cuda", memory=memory)
+    result = solve(model, "bottleneck", device="cuda", memory=f"{memory}B")
     if result.status != "bounded":
         check(model, result)
 

@@ -202,4 +202,4 @@ def test_a_limit_of_no_bytes() -> None:
     """Tables without variables take no memory beside those that are summed out."""
     model = Model.from_arrays([2, 2], [([], 0.5), ([], 0.001)], sense="probability")
     with pytest.raises(elimina.MemoryLimitError):
-        elimina.solve(model, "mar", memory=1, options=Options(exact=True))
+        elimina.solve(model, "mar", memory="1B", options=Options(exact=True))

@@ -248,9 +248,9 @@ def test_options_that_make_no_sense():
     with pytest.raises(InputError, match="unknown device"):
         JunctionTree(chain(3), device="tpu")
     with pytest.raises(MemoryLimitError, match="may use"):
-        JunctionTree(chain(30), device="cpu", memory=100, options=Options(exact=True))
+        JunctionTree(chain(30), device="cpu", memory="100B", options=Options(exact=True))
     with pytest.raises(MemoryLimitError, match="may use"):
-        JunctionTree(chain(30), device="cpu", memory=100).marginals()
+        JunctionTree(chain(30), device="cpu", memory="100B").marginals()
     with pytest.raises(InputError, match="twice"):
         JunctionTree(chain(3), device="cpu").joint([0, 0])
 
@@ -482,7 +482,7 @@ def test_the_plan_of_a_most_probable_assignment_is_kept(monkeypatch):
 def test_a_joint_distribution_beyond_memory_knows_that_evidence_elsewhere_is_impossible(value, memory):
     variables = {"a": 2, "b": 5, "c": 2, "d": 2}
     model = Model.from_arrays(variables, [([2, 3] if np.ndim(value) else [], np.array(value))], sense="probability")
-    tree = JunctionTree(model, memory=memory)
+    tree = JunctionTree(model, memory=f"{memory}B")
     assert not tree.is_exact
     for ask in (tree.joint, tree.entropy, tree.marginals):
         with pytest.raises(ImpossibleEvidenceError):
@@ -490,7 +490,7 @@ def test_a_joint_distribution_beyond_memory_knows_that_evidence_elsewhere_is_imp
 
 
 def test_an_estimated_batch_may_be_asked_for_nothing():
-    tree = JunctionTree(Model.from_arrays({"a": 6, "b": 2}, [], sense="probability"), memory=101)
+    tree = JunctionTree(Model.from_arrays({"a": 6, "b": 2}, [], sense="probability"), memory="101B")
     posteriors = tree.batch({"a": [2, 3]}, [])
     assert dict(posteriors.marginals) == {}
     assert posteriors.log10_evidence == pytest.approx([np.log10(2)] * 2)

@@ -293,6 +293,6 @@ def test_costs_have_no_marginals():
 def test_limits():
     model = convert_sense(grid_model(8, 4, 0.0, seed=1), "probability")
     with pytest.raises(MemoryLimitError, match="the plan needs"):
-        solve(model, memory=10**4, exact=True)
+        solve(model, memory="10000B", exact=True)
     with pytest.raises(TimeLimitError):
         solve(model, time_limit=1e-4, exact=True)

@@ -46,7 +46,7 @@ def test_each_slice_costs_the_same(is_scaled: bool) -> None:
     pairs = list(itertools.combinations(range(12), 2))
     tables = [rng.uniform(0.5, 1.5, (2, 2)) * (1e-30 if is_scaled else 1.0) for _ in pairs]
     model = Model.from_arrays([2] * 12, list(zip(pairs, tables, strict=True)), sense="probability")
-    options = check_options(Options("cpu", 400, threads=1, slices=10**6, order=range(12)), "pr")
+    options = check_options(Options("cpu", "400B", threads=1, slices=10**6, order=range(12)), "pr")
     problem = prepare(model, "pr", {})
     planned = plan_problem(problem, options)
     assert planned.plan.form.slices >= MANY

@@ -283,7 +283,7 @@ def test_categories_are_filled():
 def test_samples_are_the_same_in_any_chunks(tree):
     rows = {"wet": [0, 1, None] * 50}
     whole = tree.sample_batch(rows, seed=3).indices
-    small = JunctionTree(tree.model, options=Options(memory=1 << 12, threads=1))
+    small = JunctionTree(tree.model, options=Options(memory="4096B", threads=1))
     np.testing.assert_array_equal(small.sample_batch(rows, seed=3).indices, whole)
     assert (tree.sample_batch(rows, seed=4).indices != whole).any()
 

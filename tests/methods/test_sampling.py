@@ -91,7 +91,7 @@ def test_what_is_refused(arguments, problem):
 def test_messages_that_are_not_kept():
     model = naive_bayes(28, 4)
     kept = JunctionTree(model, device="cpu")
-    engine = JunctionTree(model, device="cpu", memory=kept.plan.peak_bytes - 1)
+    engine = JunctionTree(model, device="cpu", memory=f"{kept.plan.peak_bytes - 1}B")
     assert not engine.plan.keep
     for value in (1, 0):
         kept.update({8: value})

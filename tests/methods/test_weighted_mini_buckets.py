@@ -256,7 +256,7 @@ def test_marginal_map_of_a_larger_model():
     exact = elimina.solve(model, "mmap", query=query, device="cpu")
     assert exact.status == "optimal"
     for memory in (12_000, 40_000):
-        bounded = elimina.solve(model, "mmap", query=query, device="cpu", memory=memory)
+        bounded = elimina.solve(model, "mmap", query=query, device="cpu", memory=f"{memory}B")
         assert bounded.status == "bounded"
         assert bounded.stats["method"] == "mbe"
         assert bounded.lower_bound <= exact.value <= bounded.upper_bound

@@ -112,7 +112,7 @@ def test_mini_buckets_are_small_enough_for_their_records(monkeypatch) -> None:
 def test_a_call_says_that_records_are_too_large(monkeypatch) -> None:
     monkeypatch.setattr(planner, "MIN_RECORD_BYTES", 64)
     with pytest.raises(errors.MemoryLimitError, match="the plan needs"):
-        elimina.solve(clique(12), "mar", device="cpu", memory=1 << 12, options=elimina.Options(exact=True))
+        elimina.solve(clique(12), "mar", device="cpu", memory="4096B", options=elimina.Options(exact=True))
 
 
 @pytest.mark.parametrize("task", ["mpe", "pr"])

@@ -88,7 +88,7 @@ def test_bad_calls():
     with pytest.raises(InputError, match="leave it out for mmap"):
         calls.solve(network(), "mmap", query=["x1"], checkpoint="somewhere")
     with pytest.raises(MemoryLimitError, match="summing out 8 variables, with 2 that stay"):
-        elimina.solve(network(), "mmap", query=["x1", "x4"], memory=10, device="cpu")
+        elimina.solve(network(), "mmap", query=["x1", "x4"], memory="10B", device="cpu")
 
 
 def test_mini_buckets_without_an_i_bound():

@@ -499,7 +499,7 @@ def test_a_sum_that_does_not_fit_takes_the_bounds_of_mini_buckets_by_default(mon
     """Optimised ones come first; where they fail, those of the method ``mbe`` follow."""
     rng, factors = np.random.default_rng(0), grid_model(side, 2).factors
     model = Model.from_arrays([2] * side**2, [(f.scope, rng.random((2, 2))) for f in factors], sense="probability")
-    taken = rows_taken(monkeypatch, caplog, model, "pr", memory=10**6, slices="never")
+    taken = rows_taken(monkeypatch, caplog, model, "pr", memory="1MB", slices="never")
     optimised = [place for place, name in enumerate(taken) if name.startswith("optimised mini-buckets instead")]
     assert optimised
     assert taken.index(row) > optimised[0]

@@ -16,7 +16,7 @@ from elimina.planning.option_values import joined
 from elimina.planning.options import AnyOptions, Options, replace
 from elimina.problem.tasks import Task, described
 
-_PLAIN = frozenset((str, int, float, bool, type(None)))
+_PLAIN = frozenset((str, int, arguments.Bytes, float, bool, type(None)))
 """Types of option values whose checks may be cached."""
 
 _values_of = operator.attrgetter(*(field.name for field in fields(Options)))
