@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina import arguments
 from elimina.answer_texts import (
     MAX_PRINTED_STATES,
     assignment_text,
@@ -24,7 +25,7 @@ from elimina.answer_texts import (
 )
 from elimina.display import Displayed, bars_of, escaped, html_of, sample, table_of, with_types_as_written
 from elimina.errors import InputError
-from elimina.model.model import Model
+from elimina.model.model import Model, rounded
 from elimina.model.named_table import states_frame
 from elimina.model.states import State
 from elimina.number_texts import counted, ends_text, log_text, number_text, probability_text, seconds_text
@@ -37,8 +38,13 @@ if TYPE_CHECKING:
     from elimina.system import Library
 
 
-def own_assignment(result: Result, model: Model) -> Result:
-    """Return a result whose assignment has only the variables of the caller's model, without auxiliary ones."""
+def in_terms_of(result: Result, model: Model) -> Result:
+    """Return a result with the variables of the caller's model, not auxiliary ones, and the decimals of its costs."""
+    if model.decimals is not None:
+        names = ("value", "lower_bound", "upper_bound")
+        totals = {name: rounded(getattr(result, name), model.decimals) for name in names}
+        ranked = tuple(pair._replace(value=rounded(pair.value, model.decimals)) for pair in result.ranked)
+        result = result.replace(**totals, ranked=ranked)
     if result.assignment is None or len(result.assignment) <= len(model.variables):
         return result
     return result.replace(assignment={v.name: result.assignment[v.name] for v in model.variables})
@@ -271,6 +277,7 @@ _IN_TABLES = ("assignment", "marginals", "ranked")
 """Figures that a notebook shows as a table."""
 
 
+@arguments.with_checked_methods
 @dataclass(frozen=True, repr=False)
 class Result(Displayed):
     """An answer: one class for all tasks and engines.

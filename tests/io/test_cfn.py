@@ -303,3 +303,43 @@ def test_faults_of_json_in_another_order(tmp_path, text, problem):
         eio.read(path)
     assert str(caught.value).startswith(str(path))
     assert "\n" not in str(caught.value)
+
+
+OPTIONS = [
+    ("mpe", {}),
+    ("mpe", {"method": "search"}),
+    ("mpe", {"method": "eliminate"}),
+    ("mpe", {"method": "mbe", "ibound": 1}),
+    ("kbest", {"k": 3}),
+]
+
+
+@pytest.mark.parametrize(("task", "options"), OPTIONS)
+@pytest.mark.parametrize("seed", range(8))
+def test_totals_have_the_decimals_of_the_file(tmp_path, task, options, seed):
+    """The optimum is found here by integers; a sum of doubles may be 1.4000000000000001."""
+    rng = random.Random(seed)
+    decimals, sizes, direction = rng.choice([1, 2, 3, 6]), {"a": 2, "b": 2, "c": 3}, rng.choice("<>")
+    functions, units = [], []
+    for number in range(rng.randint(3, 9)):
+        scope = rng.sample("abc", rng.randint(1, 2))
+        costs = [rng.randrange(10**decimals) for _ in range(math.prod(sizes[v] for v in scope))]
+        units.append((scope, np.reshape(costs, [sizes[v] for v in scope])))
+        texts = ", ".join(f"0.{cost:0{decimals}}" for cost in costs)
+        functions.append(f'"f{number}": {{"scope": {json.dumps(scope)}, "costs": [{texts}]}}')
+    bound = ("<100." if direction == "<" else ">-1.") + "0" * decimals
+    text = f'{{"problem": {{"name": "t", "mustbe": "{bound}"}}, "variables": {json.dumps(sizes)}, '
+    model = read(tmp_path, text + f'"functions": {{{", ".join(functions)}}}}}')
+    totals = sorted(
+        sum(int(table[tuple(values["abc".index(v)] for v in scope)]) for scope, table in units)
+        for values in np.ndindex(2, 2, 3)
+    )
+    expected = totals[0] if direction == "<" else totals[-1]
+    result = elimina.solve(model, task, options=elimina.Options(**options))
+    values = [result.value, *(pair.value for pair in result.ranked)]
+    if result.status == "optimal":
+        assert result.value == result.lower_bound == result.upper_bound == float(f"{expected}e-{decimals}")
+    assert all(repr(value) == repr(round(value, decimals)) for value in values if value is not None)
+    if result.assignment:
+        assert model.score(model.indices_of(result.assignment)) == result.value
+    assert json.loads(result.to_json())["value"] == result.value

@@ -21,7 +21,7 @@ from elimina.planning.option_checks import check_options
 from elimina.planning.options import DEFAULT, Options, replace
 from elimina.problem.evidence import known_total, observe
 from elimina.problem.preparation import Problem, prepare
-from elimina.result import Result, own_assignment
+from elimina.result import Result, in_terms_of
 from elimina.running.budget import Budget
 from elimina.strategies.call import Call
 from elimina.strategies.conditions import SEARCHED_FROM_SECONDS
@@ -88,7 +88,7 @@ def solve_optimum(
     run.fallback = lambda _: bounds_before_preparation(model, "mpe", observations, upper_bound=asked.upper_bound)
     optimum = _Optimum(model, client, observations, planning, SearchLimits(run.deadline, gap, upper_bound), run)
 
-    return own_assignment(run.answer(lambda: pursue(run, optimum.portfolio(asked))), model)
+    return in_terms_of(run.answer(lambda: pursue(run, optimum.portfolio(asked))), model)
 
 
 class _Optimum:
@@ -136,7 +136,7 @@ class _Optimum:
             with tasks_on(self.client, self.options.device) as tasks:
                 if self.begun is None:
                     options = self.options
-                    if options.room is None and not options.may_use_gpu:
+                    if options.memory is None and not options.may_use_gpu:
                         options = replace(options, memory=least_memory(tasks.workers.values()))
                     self.begun = ClusterSearch(problem, options, self.limits, budget.report)
                 return self.begun.run(tasks, budget.seconds)

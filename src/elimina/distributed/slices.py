@@ -36,7 +36,7 @@ from elimina.planning.planner import Elimination
 from elimina.planning.slicing import make_finer_plan
 from elimina.problem.preparation import Problem
 from elimina.problem.tasks import Task, TaskName, described, task_of, tasks_that
-from elimina.result import Result, optimistic_bound, own_assignment
+from elimina.result import Result, in_terms_of, optimistic_bound
 from elimina.running.advice import check_fits
 from elimina.running.bounded_results import result_between
 from elimina.running.budget import Budget
@@ -144,7 +144,7 @@ def solve_slices(
             run.fallback = lambda seconds: first_bounds(job.problem, seconds)
             return run_slices(tasks, job, run, asked)
 
-    return own_assignment(run.answer(lambda: pursue(run, portfolio_of(Strategy(run, "eliminate", slices)))), model)
+    return in_terms_of(run.answer(lambda: pursue(run, portfolio_of(Strategy(run, "eliminate", slices)))), model)
 
 
 def plan_on(

@@ -42,6 +42,7 @@ _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _FORBIDDEN_WORD = b"inf"
 """The cost of forbidden assignments, also if costs are maximised."""
 _MAX_EXACT_DECIMALS = 22
+_MAX_ROUNDED_DECIMALS = 15
 _MAX_INDEX_DIGITS = 18
 _MAX_INTEGER_CHARACTERS = 400
 _MAX_EXACT_INTEGER = 2**52
@@ -79,7 +80,9 @@ def parse(text: Text) -> Model:
     tables = _forbid(reader.tables, sign, bound, decimals)
     sense: Sense = "min-cost" if sign > 0 else "max-cost"
     variables += auxiliary_variables(reader.functions.sizes[len(variables) :])
-    return Model(variables, tables, sense=sense, upper_bound=bound, name=name)
+    model = Model(variables, tables, sense=sense, upper_bound=bound, name=name)
+    model.decimals = decimals if 0 < decimals <= _MAX_ROUNDED_DECIMALS else None
+    return model
 
 
 def _open(text: Text) -> None:

@@ -18,7 +18,7 @@ from elimina.problem.preparation import Problem, check_sense
 from elimina.problem.semirings import SEMIRINGS
 from elimina.problem.table_groups import TableGroups
 from elimina.problem.tasks import Task, described
-from elimina.result import Result, own_assignment
+from elimina.result import Result, in_terms_of
 from elimina.running.bounded_results import bounds_meet, result_between, sum_between
 from elimina.running.combination import NO_PLAN, bounds_beyond
 
@@ -102,7 +102,7 @@ def bounds_before_preparation(
         tuple(v for v in asked if v in fixed),
     )
     result = first_bounds(problem, 0, known_total(model, upper_bound))
-    return None if result is None else own_assignment(bounds_of_task(task, result), model)
+    return None if result is None else in_terms_of(bounds_of_task(task, result), model)
 
 
 def bounds_of_task(task: Task, result: Result) -> Result:

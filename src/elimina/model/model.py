@@ -8,7 +8,7 @@ import math
 import operator
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,8 +27,13 @@ from elimina.number_texts import counted
 from elimina.system import cached_property
 
 _Element = TypeVar("_Element")
+_Total = TypeVar("_Total", bound="float | None")
+
+_MAX_ROUNDING_ERROR = 1e-6
+"""Largest rounding error of a total, in units of its last decimal, that is removed."""
 
 
+@arguments.with_checked_methods
 class Model(Displayed):
     """A discrete graphical model. Its objective is the sum (costs) or product (probabilities) of its factors.
 
@@ -45,6 +50,7 @@ class Model(Displayed):
         children: Child of each factor: factor i is the conditional distribution of ``children[i]`` given the rest of
             its scope. None if the model is not a Bayesian network.
         name: Name of the model, any text.
+        decimals: Number of decimals of all costs, which totals have, too. None: unknown.
 
     Examples:
         >>> import elimina
@@ -98,6 +104,7 @@ class Model(Displayed):
         self.upper_bound = None if upper_bound is None else self._checked_bound(upper_bound)
         self.children = None if children is None else _indices("children", children)
         self.name = name
+        self.decimals: int | None = None
         self._unnormalised: frozenset[int] | None = None
         self._tables = Tables(self.factors)
         self._index = {v.name: i for i, v in enumerate(self.variables)}
@@ -191,7 +198,6 @@ class Model(Displayed):
         return "(" + ", ".join(self.variables[v].name for v in factor.scope) + ")"
 
     @classmethod
-    @arguments.with_checked_keywords()
     def from_arrays(
         cls,
         sizes: Sequence[int] | Mapping[str, int | Sequence[State]],
@@ -262,7 +268,6 @@ class Model(Displayed):
         return cls(variables, tables, sense=sense, constant=constant, upper_bound=upper_bound, children=owners)
 
     @classmethod
-    @arguments.with_checked_keywords()
     def from_cpds(
         cls,
         cpds: Mapping[str | tuple[str, ...], Any],
@@ -528,7 +533,7 @@ class Model(Displayed):
 
     def total(self, terms: Sequence[int | float]) -> int | float:
         """Return the objective: the sum of the constant and the contributions of all factors."""
-        return added([self.constant, *terms])
+        return rounded(added([self.constant, *terms]), self.decimals)
 
     @property
     def sign(self) -> int:
@@ -608,6 +613,14 @@ def added(terms: Sequence[int | float]) -> int | float:
         return sum(terms)
     infinite = next((term for term in terms if math.isinf(term)), None)
     return _sum(terms) if infinite is None else infinite
+
+
+def rounded(total: _Total, decimals: int | None) -> _Total:
+    """Return a total of costs with a number of decimals without its rounding error; other numbers stay as they are."""
+    if decimals is None or not isinstance(total, float) or not math.isfinite(total):
+        return total
+    nearest = round(total, decimals)
+    return cast(_Total, nearest) if abs(nearest - total) < _MAX_ROUNDING_ERROR / 10**decimals else total
 
 
 def _sum(terms: Sequence[int | float]) -> float:

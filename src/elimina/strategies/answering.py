@@ -17,7 +17,7 @@ from elimina.option_names import option
 from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.options import replace
 from elimina.problem.tasks import Task, described
-from elimina.result import OPEN_STATUSES, Result, own_assignment
+from elimina.result import OPEN_STATUSES, Result, in_terms_of
 from elimina.running.garbage_collection import set_aside
 from elimina.strategies.call import Call
 from elimina.system import loaded_on_use
@@ -113,7 +113,7 @@ def answer_question(
     # Elimination removes its checkpoint itself; the checkpoint of a call that first bounds answered is removed here.
     if result.ended_by is None and checkpoints:
         checkpoints[0].remove()
-    return own_assignment(result, models[0]) if models else result
+    return in_terms_of(result, models[0]) if models else result
 
 
 def _check_exact(result: Result, options: CheckedOptions) -> None:
