@@ -71,3 +71,14 @@ def with_constraints(model: Model) -> Model:
         values.flat[0] = forbidden_value(model.sense, values.dtype)
         factors.append(Table(table.scope, values))
     return Model(model.variables, factors, sense=model.sense)
+
+
+def large_relation(task: str) -> tuple[Model, float]:
+    """A relation of 5^20 cells, which would take 10^14 numbers, with few tuples; and the answer to a task."""
+    rng = np.random.default_rng(20)
+    tuples = np.unique(rng.integers(0, 5, (1000, 20)), axis=0)
+    sense, default = ("probability", 0.0) if task == "pr" else ("min-cost", FORBIDDEN)
+    values = rng.random(len(tuples)) if task == "pr" else rng.integers(0, 9, len(tuples))
+    relation = Table(range(20), values, sizes=[5] * 20, rows=tuples, default=default)
+    model = Model([Variable(f"v{v}", 5) for v in range(20)], [relation], sense=sense)
+    return model, {"mpe": values.min(), "count": len(tuples), "pr": values.sum()}[task]

@@ -32,6 +32,7 @@ from elimina.problem.preparation import prepare
 from elimina.running.call_thread import idle_threads
 from elimina.strategies.call import Call
 from tests import calls
+from tests.random_models import large_relation
 
 SIZE = 100_000
 
@@ -573,13 +574,7 @@ def test_writing_a_list_out_ends_with_the_call(method, sizes, end):
 @pytest.mark.parametrize("memory", [None, "1GiB"])
 @pytest.mark.parametrize("task", ["mpe", "count", "pr"])
 def test_a_checkpoint_keeps_lists_that_are_too_large_to_write_out(task, memory, tmp_path):
-    """A relation of 5^20 cells has 10^14 numbers; its tuples are few."""
-    rng = np.random.default_rng(20)
-    tuples = np.unique(rng.integers(0, 5, (1000, 20)), axis=0)
-    sense, default = ("probability", 0.0) if task == "pr" else ("min-cost", FORBIDDEN)
-    values = rng.random(len(tuples)) if task == "pr" else rng.integers(0, 9, len(tuples))
-    relation = Table(range(20), values, sizes=[5] * 20, rows=tuples, default=default)
-    model = Model([Variable(f"v{v}", 5) for v in range(20)], [relation], sense=sense)
+    model, expected = large_relation(task)
     result = calls.solve(model, task, device="cpu", memory=memory, checkpoint=str(tmp_path / "run"))
     assert result.status == {"mpe": "optimal"}.get(task, "exact")
-    assert result.value == pytest.approx({"mpe": values.min(), "count": len(tuples), "pr": values.sum()}[task])
+    assert result.value == pytest.approx(expected)

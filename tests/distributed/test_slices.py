@@ -13,7 +13,7 @@ import pytest
 
 from elimina import FORBIDDEN, MemoryLimitError, Model, Table, Variable, solve
 from elimina.backends.cpu import CpuBackend
-from elimina.distributed import ClusterBatch, local, solve_slices
+from elimina.distributed import ClusterBatch, local, solve_optimum, solve_slices
 from elimina.distributed.cluster import Tasks
 from elimina.errors import ClusterError, DeviceError, ImpossibleEvidenceError, InputError
 from elimina.methods import slice_bounds
@@ -32,7 +32,7 @@ from elimina.running.plan_choice import plan_problem
 from tests import calls
 from tests.conftest import cuda_devices
 from tests.distributed.clusters import addresses, cluster_of, count_calls, kill_at, slow_down, workers
-from tests.random_models import with_constraints
+from tests.random_models import large_relation, with_constraints
 
 SENSES = {"mpe": "max-cost", "pr": "probability", "count": "min-cost"}
 
@@ -53,7 +53,7 @@ def grid(width: int, domain: int, sense: str = "min-cost", seed: int = 0, forbid
 def short(model: Model, task: str, device: str = "cpu", **options) -> Options:
     """Options by which a plan gets less memory than it would take."""
     whole = calls.plan(model, task, device=device, tables="dense", order=range(len(model.variables)))
-    return Options(device, memory=whole.peak_bytes * 2 // 3, order=range(len(model.variables)), **options)
+    return Options(device, memory=f"{whole.peak_bytes * 2 // 3}B", order=range(len(model.variables)), **options)
 
 
 def assert_same(found, expected) -> None:
@@ -101,17 +101,28 @@ def test_shares_make_the_whole(task, monkeypatch) -> None:
         assert sum(part.value for part in parts) == pytest.approx(expected.value, rel=1e-12)
 
 
+@pytest.mark.parametrize("memory", [None, "1GiB"])
+@pytest.mark.parametrize("task", SENSES)
+def test_lists_that_are_too_large_to_write_out_stay_lists(client, task, memory) -> None:
+    model, expected = large_relation(task)
+    found = solve_slices(model, task, client=client, options=Options(memory=memory))
+    assert found.status == {"mpe": "optimal"}.get(task, "exact")
+    assert found.value == pytest.approx(expected)
+    if task == "mpe":
+        assert solve_optimum(model, client=client, options=Options(memory=memory)).value == expected
+
+
 def test_nothing_is_allowed(client) -> None:
     model = grid(4, 2, forbidden=1.0)
-    assert solve_slices(model, client=client, options=Options(memory=600)).status == "infeasible"
-    assert solve_slices(model, "count", client=client, options=Options(memory=900)).value == 0
+    assert solve_slices(model, client=client, options=Options(memory="600B")).status == "infeasible"
+    assert solve_slices(model, "count", client=client, options=Options(memory="900B")).value == 0
 
 
 def test_evidence(client) -> None:
     model = grid(5, 3, "probability", 4)
     evidence = {"x3": 1, "x12": 0}
     expected = solve(model, "pr", evidence=evidence, device="cpu")
-    found = solve_slices(model, "pr", evidence=evidence, client=client, options=Options(memory=6000))
+    found = solve_slices(model, "pr", evidence=evidence, client=client, options=Options(memory="6000B"))
     assert_same(found, expected)
     impossible = Model([Variable("a", 2)], [Table((0,), np.array([1.0, 0.0]))], sense="probability")
     try:
@@ -149,7 +160,7 @@ def test_slices_of_a_lost_worker_are_done_again(task) -> None:
     model = grid(6, 4, SENSES[task], 1)
     with cluster_of(2) as client:
         kill_at(client, None, "elimina.running.sweep", "_DeviceSlices", "_move", 1)
-        found = solve_slices(model, task, client=client, options=Options(memory=20_000))
+        found = solve_slices(model, task, client=client, options=Options(memory="20000B"))
         assert found.stats["tasks"] >= 12
     assert_same(found, calls.solve(model, task, device="cpu", method="eliminate"))
     assert found.stats["lost_workers"] == 1
@@ -161,7 +172,7 @@ def test_workers_that_join_run_slices(tmp_path) -> None:
     with cluster_of(1) as client:
         slow_down(client, "elimina.running.sweep", "_DeviceSlices", "_move", 0.3, str(joined))
         (first,) = addresses(client)
-        options = Options(memory=20_000)
+        options = Options(memory="20000B")
         thread = threading.Thread(target=lambda: answers.append(solve_slices(model, client=client, options=options)))
         thread.start()
         with workers(client.scheduler.address, 1):
@@ -209,7 +220,7 @@ def test_options_of_cases_are_checked(client) -> None:
 
 def test_limits(client) -> None:
     with pytest.raises(MemoryLimitError, match="the plan needs"):
-        solve_slices(grid(5, 3), client=client, options=Options(memory=1000, slices="never"))
+        solve_slices(grid(5, 3), client=client, options=Options(memory="1000B", slices="never"))
     found = solve_slices(grid(5, 3), client=client, options=Options(), time_limit=1e-9)
     assert (found.status, found.ended_by) == ("bounded", "time-limit")
     if not cuda_devices():

@@ -27,10 +27,11 @@ from elimina.model.model import Model
 from elimina.model.states import Evidence
 from elimina.option_names import by_interface
 from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.fixed_tables import with_fixed_tables
 from elimina.planning.machine import DEALT_SECONDS
 from elimina.planning.option_checks import check_options, options_of, plan_options
 from elimina.planning.option_table import Engine
-from elimina.planning.options import DEFAULT, Options, Tables, replace
+from elimina.planning.options import DEFAULT, Options, replace
 from elimina.planning.plan import Plan
 from elimina.planning.planner import Elimination
 from elimina.planning.slicing import make_finer_plan
@@ -160,8 +161,9 @@ def plan_on(
         options: Options from ``options_for``.
         is_whole: True to plan without slices, even if the plan then does not fit.
     """
-    if options.room is None and not options.may_use_gpu:
+    if options.memory is None and not options.may_use_gpu:
         options = replace(options, memory=least_memory(tasks.workers.values()))
+    options = with_fixed_tables(options, task, model)
     job: Job = tasks.wait_for(tasks.keep(_plan, model, task, evidence, options, tasks.lanes, WORTH_SECONDS, is_whole))
     return job
 
@@ -200,15 +202,14 @@ def run_slices(
 
 
 def options_for(options: Options, engine: Engine) -> CheckedOptions:
-    """Return options for workers: one device; by default, dense tables and one thread per task.
+    """Return options for workers: one device; by default, one thread per task.
 
     Raises:
         InputError: The algorithm does not take one of the options.
     """
     checked = plan_options(check_options(options_of(options), engine=engine))
     device = "cpu" if checked.chooses_device else checked.device
-    tables: Tables = "sparse" if checked.tables == "sparse" else "dense"
-    return replace(checked, device=device, tables=tables, threads=checked.threads or 1)
+    return replace(checked, device=device, threads=checked.threads or 1)
 
 
 def least_memory(workers: Iterable[Worker]) -> int | None:
@@ -426,6 +427,7 @@ class _BatchJob(NamedTuple):
     cases: int
 
 
+@arguments.with_checked_methods
 class ClusterBatch:
     """A batch that answers cases as ``Batch`` does, but on the workers of a cluster.
 
@@ -461,7 +463,7 @@ class ClusterBatch:
         device = "cpu" if checked.chooses_device else checked.device
         workers = workers_for(client, device)
         checked = replace(checked, device=device, threads=checked.threads or 1)
-        if checked.room is None and not checked.may_use_gpu:
+        if checked.memory is None and not checked.may_use_gpu:
             checked = replace(checked, memory=least_memory(workers))
         self._client, self._device = client, device
         self._lanes = sum(worker.lanes(device) for worker in workers)

@@ -15,7 +15,7 @@ from elimina.methods.small_networks import answer_at_once
 from elimina.model.model import Model
 from elimina.option_names import option
 from elimina.planning.checked_options import CheckedOptions
-from elimina.planning.options import replace
+from elimina.planning.fixed_tables import with_fixed_tables
 from elimina.problem.tasks import Task, described
 from elimina.result import OPEN_STATUSES, Result, in_terms_of
 from elimina.running.garbage_collection import set_aside
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
 _independent_posteriors = loaded_on_use("elimina.methods.independent_marginals", "independent_posteriors")
 
 _NEEDS_LESS = "elimination in segments or with files, which have no checkpoints, may need less: leave out"
-
-_MAX_WRITTEN_BYTES = 1 << 32
-"""Largest size, in bytes, to which listed tables are expanded for a run with a checkpoint and no memory limit."""
-
-_LEAST_CELL_BYTES = 2
 
 
 def answer_question(
@@ -94,7 +89,7 @@ def answer_question(
         if not models:
             provide_fallback(read_model)
         question = Question(read_model, task, as_evidence(evidence, read_model), query)
-        call_options = options if folder is None else _with_tables_of_checkpoint(options, task, read_model)
+        call_options = options if folder is None else with_fixed_tables(options, task, read_model)
         with contextlib.nullcontext() if folder is None else _checkpoint(str(folder), call_options) as checkpoint:
             checkpoints.extend([] if checkpoint is None else [checkpoint])
             with set_aside(len(read_model.factors)):
@@ -142,19 +137,6 @@ def _check_exact(result: Result, options: CheckedOptions) -> None:
         f"no method makes the answer exact in the memory that it may use; give more memory ({option('memory')}), or "
         f"leave out {option('exact')}"
     )
-
-
-def _with_tables_of_checkpoint(options: CheckedOptions, task: Task, model: Model) -> CheckedOptions:
-    """Return options with dense or sparse tables, regardless of the free memory: a resumed run needs the same tables.
-
-    Tables are dense, unless tables that list their tuples are too large to be expanded.
-    """
-    if options.tables != "auto":
-        return options
-    cells = sum(table.cells for table in model.factors if table.rows is not None)
-    max_bytes = options.room or _MAX_WRITTEN_BYTES
-    is_sparse = described(task).has_rows and cells * _LEAST_CELL_BYTES > max_bytes
-    return replace(options, tables="sparse" if is_sparse else "dense")
 
 
 def _checkpoint(folder: str, options: CheckedOptions) -> contextlib.closing[Checkpoint]:
