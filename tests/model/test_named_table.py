@@ -86,6 +86,18 @@ def test_states_that_a_table_does_not_have(states, message):
         TABLE.at("dry")
 
 
+@pytest.mark.parametrize("index", [[[0], [0, 1]], ([[0], [0, 1]], 0), (0, [0, [1]]), ["yes", [1]]])
+def test_ragged_lists_are_refused(index):
+    table = NamedTable(np.zeros((2, 2)), [Variable("wet", 2, ["no", "yes"]), Variable("rain", 2)])
+    message = r"^index is \[.*\] \(list\); it takes positions as lists of equal lengths"
+    with pytest.raises(TypeError, match=message):
+        table[index]
+    with pytest.raises(TypeError, match=message):
+        table[index] = 1
+    with pytest.raises(TypeError, match=r"^values is .*; it takes numbers in lists of equal lengths"):
+        table[0] = [[1], [1, 2]]
+
+
 def test_a_table_is_an_array_to_numpy():
     plain = [
         TABLE + TABLE - NUMBERS,

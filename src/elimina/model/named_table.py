@@ -29,6 +29,7 @@ Columns = tuple[dict[str, Sequence[Any]], dict[str, NDArray[Any]]]
 """Columns of states, and of numbers, by their names."""
 
 
+@arguments.with_checked_methods
 class _NumbersOfStates:
     """Base of tables in which each number belongs to states of variables."""
 
@@ -170,6 +171,8 @@ class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
         return self.array[self._index(key)]
 
     def __setitem__(self, key: Any, values: Any) -> None:
+        if isinstance(values, list | tuple) and arguments.axis_count(values) is None:
+            raise arguments.wrong_type("values", values, "numbers in lists of equal lengths")
         self.array[self._index(key)] = values
 
     def _index(self, key: Any) -> Any:
@@ -177,8 +180,12 @@ class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
 
         Raises:
             InputError: A variable has no such state, or there are more states than variables.
+            TypeError: A list has lists of different lengths.
         """
         parts = key if isinstance(key, tuple) else (key,)
+        ragged = next((part for part in parts if isinstance(part, list) and arguments.axis_count(part) is None), None)
+        if ragged is not None:
+            raise arguments.wrong_type("index", ragged, "positions as lists of equal lengths, a slice, or states")
         if not any(isinstance(part, str) for part in parts):
             return _plain(key)
         if len(parts) > len(self._variables):
