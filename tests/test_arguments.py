@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import math
+import re
 import sys
 
 import numpy as np
@@ -16,6 +18,7 @@ from elimina.dcop import Problem
 from elimina.errors import InputError, MemoryLimitError
 from elimina.io.cases import read_cases
 from elimina.io.posteriors import open_posteriors
+from elimina.planning.option_checks import check_options
 from tests import calls
 from tests.calls import solve_by_agents as solve_dcop
 
@@ -306,25 +309,59 @@ def test_an_argument_that_nothing_takes(call, advice):
         call()
 
 
+PACKAGES = ("elimina", *(f"elimina.{name}" for name in ("cp", "dcop", "distributed", "generate", "io", "viz")))
+
+UNCHECKED = ["Table", "Variable", "NamedTable", "Policy", "OnlineFilter", "Expression", "Solution", "Agent"]
+"""Classes of objects that are made, or called, by the thousand: a check would take a share of their time."""
+
+
+TREE = elimina.JunctionTree(CHAIN)
+
+
+def is_condition(package, name):
+    """Return whether a function returns a condition, whose arguments a model's method checks."""
+    return package is cp and hasattr(cp.Model, name)
+
+
 def public_calls():
-    """Yield the functions of the package, and what takes keyword-only arguments of its models and trees."""
-    for name in elimina.__all__:
-        if inspect.isfunction(function := getattr(elimina, name)):
-            yield name, function
-    for owner in (elimina.Model, elimina.JunctionTree(CHAIN)):
-        for name, method in inspect.getmembers(owner, inspect.ismethod):
-            kinds = {parameter.kind for parameter in inspect.signature(method).parameters.values()}
-            if not name.startswith("_") and inspect.Parameter.KEYWORD_ONLY in kinds:
-                yield name, method
+    """Yield the public functions and methods with optional arguments, except those of ``UNCHECKED``."""
+    for package in map(importlib.import_module, PACKAGES):
+        own = [name for name, value in vars(package).items() if getattr(value, "__module__", "") == package.__name__]
+        for name in getattr(package, "__all__", own):
+            owner = getattr(package, name)
+            if inspect.isfunction(owner) and not is_condition(package, name):
+                yield f"{package.__name__}.{name}", owner
+            elif inspect.isclass(owner) and owner.__module__.startswith("elimina.") and name not in UNCHECKED:
+                for method in [method for method in dir(owner) if method == "__init__" or not method.startswith("_")]:
+                    member = inspect.getattr_static(owner, method)
+                    yield f"{package.__name__}.{name}.{method}", getattr(member, "__func__", member)
 
 
-@pytest.mark.parametrize("function", [pytest.param(function, id=name) for name, function in public_calls()])
+def optional_names(function):
+    """Return the names of optional arguments; none if any name is taken."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return []
+    return [parameter.name for parameter in parameters if parameter.default is not parameter.empty]
+
+
+CALLS = {
+    name: function
+    for name, function in public_calls()
+    if inspect.isfunction(function) and function.__module__.startswith("elimina.") and optional_names(function)
+}
+
+
+@pytest.mark.parametrize("function", [pytest.param(function, id=name) for name, function in CALLS.items()])
 def test_misspelt_arguments_of_all_calls(function):
-    names = [name for name in inspect.signature(function).parameters if len(name) > 2]
-    assert names
-    for name in names:
-        with pytest.raises(TypeError, match=rf"unexpected keyword argument '{name}x'; did you mean '{name}'"):
-            function(**{f"{name}x": None})
+    for name in optional_names(function):
+        hint = f"; did you mean '{name}'" if len(name) > 2 else ""
+        with pytest.raises(TypeError, match=rf"unexpected keyword argument '{name}x'{hint}"):
+            function(TREE, **{f"{name}x": None})
+
+
+def test_many_calls_are_public():
+    assert len(CALLS) > 100
 
 
 def test_the_advice_about_options_works():
@@ -381,6 +418,30 @@ def test_a_series_is_no_table_of_cases():
             elimina.JunctionTree(CHAIN).batch(library.Series([0, 1]))
 
 
+@pytest.mark.parametrize("size", [1, 8, 1.5, 1000, np.int64(64), np.float32(2.5), 2**20 - 1])
+def test_small_sizes_as_numbers_need_a_unit(size):
+    problem = Problem.from_model(COSTS)
+    calls_with_memory = [
+        lambda memory: elimina.solve(COSTS, memory=memory),
+        lambda memory: elimina.plan(COSTS, options=elimina.Options(memory=memory)),
+        lambda memory: elimina.JunctionTree(CHAIN, memory=memory),
+        lambda memory: elimina.sample(CHAIN, 1, memory=memory),
+        lambda memory: dcop.solve(problem, "mb-dpop", memory=memory),
+    ]
+    for call in calls_with_memory:
+        with pytest.raises(InputError, match=r"^invalid memory size .*: a number this small needs a unit") as error:
+            call(size)
+        for advice in re.findall(r"'(\S+?B)'", str(error.value)):
+            arguments.memory_size("memory", advice)
+
+
+def test_checked_sizes_stay_as_they_are():
+    size = arguments.memory_size("memory", "1000B")
+    assert arguments.memory_size("memory", size) == size == 1000
+    checked = check_options(elimina.Options(memory="1000B"))
+    assert check_options(checked).memory == 1000
+
+
 @pytest.mark.parametrize("text", ["8", "1000", " 64 ", "1e3", "1048575", "0.5"])
 def test_small_sizes_as_text_need_a_unit(text):
     with pytest.raises(
@@ -388,7 +449,6 @@ def test_small_sizes_as_text_need_a_unit(text):
     ):
         elimina.plan(COSTS, memory=text)
     assert arguments.parse_size(f"{text}GiB") > 2**20
-    assert arguments.memory_size("memory", 1000) == 1000
     assert arguments.parse_size("1000B") == arguments.parse_size("1kB") == 1000
     assert arguments.parse_size("1048576") == 2**20
 

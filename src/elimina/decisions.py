@@ -78,6 +78,7 @@ class ObservationGains(RowTable[ObservationGain]):
         return [("decision", self.decision), ("expected utility", f"{self.expected_utility:.6g}{kind}")]
 
 
+@arguments.with_checked_methods
 class InfluenceDiagram(DecisionNetwork):
     """A model of decisions: a Bayesian network with decisions among its variables, and utilities that are added up.
 

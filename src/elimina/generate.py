@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from elimina import arguments
 from elimina.errors import InputError
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
@@ -28,6 +29,7 @@ _MAX_PAIRS = 10**7
 Edge = tuple[int, int]
 
 
+@arguments.with_checked_keywords()
 def random_model(n: int, d: int, p1: float, p2: float = 0.5, seed: int = 0) -> Model:
     """Return a random network: a uniform random spanning tree and uniform random further edges.
 
@@ -67,6 +69,7 @@ def random_model(n: int, d: int, p1: float, p2: float = 0.5, seed: int = 0) -> M
     return _model(f"random-n{n}-d{d}-p{p1:g}-t{p2:g}-s{seed}", n, d, edges, p2, rng)
 
 
+@arguments.with_checked_keywords()
 def scale_free_model(n: int, d: int, p2: float = 0.5, seed: int = 0) -> Model:
     """Return a Barabasi-Albert network with 2 (n - 2) + 1 edges.
 
@@ -98,6 +101,7 @@ def scale_free_model(n: int, d: int, p2: float = 0.5, seed: int = 0) -> Model:
     return _model(f"scalefree-n{n}-d{d}-t{p2:g}-s{seed}", n, d, edges, p2, rng)
 
 
+@arguments.with_checked_keywords()
 def grid_model(side: int, d: int, p2: float = 0.5, seed: int = 0, columns: int | None = None) -> Model:
     """Return a grid, each variable connected to its neighbours in its row and column.
 
@@ -123,6 +127,7 @@ def grid_model(side: int, d: int, p2: float = 0.5, seed: int = 0, columns: int |
     return _model(f"grid-{side}x{width}-d{d}-t{p2:g}-s{seed}", side * width, d, edges, p2, rng)
 
 
+@arguments.with_checked_keywords()
 def coloring_model(n: int, colors: int, p1: float, seed: int = 0) -> Model:
     """Return the colouring problem of a graph as in ``random_model``: each edge with ends of one colour costs 1.
 

@@ -124,7 +124,7 @@ def test_arrays_have_a_column_for_each_feature(naive):
     expected = BayesNetClassifier(naive, "y").fit(X, y).predict_proba(X)
     np.testing.assert_array_equal(BayesNetClassifier(naive, "y").fit(array, y).predict_proba(array), expected)
     with pytest.raises(
-        InputError, match=r"each of the 2 variables but the target 'y'; this one has the shape \(3, 3\)"
+        InputError, match=r"each variable but the target 'y', 2 in all; this one has the shape \(3, 3\)"
     ):
         BayesNetClassifier(naive, "y").fit(np.zeros((3, 3), dtype=int), y)
 

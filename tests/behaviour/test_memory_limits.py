@@ -153,7 +153,7 @@ def test_where_the_system_does_not_tell_nothing_is_held(monkeypatch):
     ("memory", "left"), [(None, None), (1 << 20, 1 << 20), (64 << 20, 44 << 20), (24 << 20, 6 << 20)]
 )
 def test_options_leave_out_what_is_held(memory, left):
-    assert CheckedOptions("cpu", memory).after_growth(20 << 20).room == left
+    assert CheckedOptions("cpu", memory).after_growth(20 << 20).memory == left
 
 
 @pytest.mark.parametrize("memory", [1 << 16, 1 << 22, 1 << 26, 1 << 34])

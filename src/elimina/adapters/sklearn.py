@@ -16,7 +16,6 @@ from elimina.learning import fit
 from elimina.methods.junction_tree import JunctionTree
 from elimina.model.model import Model
 from elimina.model.variable import listed_states
-from elimina.number_texts import counted
 from elimina.planning.options import Options
 from elimina.system import require
 
@@ -114,8 +113,7 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
             names = [v.name for v in model.variables if v.name != self.target]
             if X.ndim != 2 or X.shape[1] != len(names):
                 raise InputError(
-                    f"an array X has a column for each of the {counted(len(names), 'variable')} but the target "
-                    f"{self.target!r}; "
+                    f"an array X has a column for each variable but the target {self.target!r}, {len(names)} in all; "
                     f"this one has the shape {X.shape}"
                 )
             X = {name: X[:, position] for position, name in enumerate(names)}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elimina import arguments
 from elimina._core import cp_falls_without_end, cp_variables_beyond_limits
 from elimina.arguments import choice, is_iterable, shown, wrong_type
 from elimina.cp.branching import SearchRule
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     pass
 
 
+@arguments.with_checked_methods
 class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
     """Variables, constraints, objectives, orderings and hints."""
 
@@ -233,7 +235,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
 
         Raises:
             InputError: ``condition`` is not a condition or belongs to another model, or both ``iff`` and ``only_if``
-                are given, or one of them may have other values than 0 and 1.
+                are given.
 
         Examples:
             >>> from elimina import cp
@@ -251,7 +253,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         if iff is not None and only_if is not None:
             raise InputError(f"{condition}: iff includes only_if; give one of them")
         control = iff if only_if is None else only_if
-        guard = None if control is None else self.expression(boolean(control))
+        guard = None if control is None else self.expression(control)
         suffix = "_reif" if iff is not None else "_imp" if only_if is not None else ""
         if isinstance(condition, Combination):
             self._combine(condition, guard, suffix)

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina import arguments
 from elimina.cp.expressions import Condition, Expression, Operand
 from elimina.cp.operands import MAX_INTEGER, several, whole, whole_array
 from elimina.errors import InputError
 from elimina.model.table import unmasked
 
 
+@arguments.with_checked_methods
 class ExpressionFunctions(ABC):
     """Arithmetic, logic and counts of expressions. All indices count from 0."""
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from elimina import arguments
 from elimina.arguments import flag, wrong_type
 from elimina.cp.expressions import Condition, Expression, Operand
 from elimina.cp.operands import several, whole
@@ -20,6 +21,7 @@ Side = Literal["auto", "cpu", "gpu"]
 _MAX_TRANSITION_CELLS = 10**8
 
 
+@arguments.with_checked_methods
 class GlobalConstraints(SchedulingConstraints, SoftConstraints):
     """Global constraints and cost functions of a model. All indices count from 0."""
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elimina._core import CpSearch, CpSolver
-from elimina.arguments import flag, seconds, with_checked_keywords, wrong_type
+from elimina.arguments import flag, seconds, with_checked_keywords, with_checked_methods, wrong_type
 from elimina.cp.branching import search_rules
 from elimina.cp.conflicts import Conflict, minimal_conflict
 from elimina.cp.declared_model import DeclaredModel
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _MAX_TUPLES = 2**62
 
 
+@with_checked_methods
 class Model(DeclaredModel):
     """A constraint model: variables, constraints, an objective and orderings for the search.
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
+from elimina import arguments
 from elimina.arguments import flag, wrong_type
 from elimina.cp.expression_functions import ExpressionFunctions
 from elimina.cp.expressions import Condition, Expression, Operand, boolean
@@ -16,6 +17,7 @@ from elimina.cp.operands import array_of_numbers, several, whole
 from elimina.errors import InputError
 
 
+@arguments.with_checked_methods
 class SchedulingConstraints(ExpressionFunctions):
     """Constraints on tasks, on boxes in the plane, and on the level of a reservoir."""
 

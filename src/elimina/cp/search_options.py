@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
+from elimina import arguments
 from elimina.cp.expressions import Operand
 from elimina.result import Bounds
 
@@ -44,6 +45,7 @@ ValueOrdering = Literal[
 VALUE_ORDERINGS: tuple[ValueOrdering, ...] = get_args(ValueOrdering)
 
 
+@arguments.with_checked_methods
 @dataclass(frozen=True)
 class SearchOptions:
     """Settings of a search for experts: options of ``Model.solve`` besides its arguments.

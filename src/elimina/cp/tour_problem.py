@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from elimina import arguments
 from elimina.cp.tour_distances import MAX_DISTANCE, ROWS_PER_BLOCK
 from elimina.errors import InputError
 from elimina.model.table import unmasked
@@ -16,6 +17,7 @@ Points = npt.NDArray[np.float64]
 Distances = npt.NDArray[np.int32]
 
 
+@arguments.with_checked_methods
 @dataclass(frozen=True)
 class TourProblem:
     """A symmetric travelling salesman problem.

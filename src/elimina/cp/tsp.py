@@ -46,6 +46,7 @@ class TourState(NamedTuple):
 
 
 @memory_errors_in_words("while it looked for a tour", None)
+@arguments.with_checked_keywords()
 def solve_tsp(
     problem: TourProblem,
     *,

@@ -13,16 +13,17 @@ from elimina import arguments
 from elimina.errors import InputError
 
 Order = Literal["time", "fifo", "random"]
+"""Order of deliveries: by the agents' clocks, as sent, or at random."""
+ORDERS: tuple[Order, ...] = get_args(Order)
+
 _SHOWN_NAMES = 8
 """Largest number of names in an error."""
-
-ORDERS: tuple[Order, ...] = get_args(Order)
-"""Order of deliveries: by the agents' clocks, as sent, or at random."""
 
 SEEDS = (-(2**63), 2**63 - 1)
 """Smallest and largest random seed: integers of 64 bits."""
 
 
+@arguments.with_checked_methods
 @dataclass(frozen=True)
 class Network:
     """Settings of the simulated network.

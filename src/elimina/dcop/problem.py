@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
+from elimina import arguments
 from elimina._core import Traversal
 from elimina.errors import InputError
 from elimina.model.model import Model
@@ -49,6 +50,7 @@ def names_in_errors(model: Model) -> Iterator[None]:
         raise InputError(f"the costs of {error.owner} {name!r} {error.problem}") from None
 
 
+@arguments.with_checked_methods
 @dataclass(frozen=True)
 class AgentProfile:
     """Properties of an agent in a file, besides its variables.
@@ -67,6 +69,7 @@ class AgentProfile:
     capacity: float | None = None
 
 
+@arguments.with_checked_methods
 class Problem:
     """A distributed constraint optimisation problem (GpuBE paper, section 2.2): a model and an owner for each variable.
 

@@ -114,6 +114,7 @@ _BYTES_OF_A_CELL = 32
 """Bytes of an agent's memory for each cell of an MB-DPOP message: it holds several tables, some larger."""
 
 
+@arguments.with_checked_methods
 @dataclass(frozen=True)
 class AgentOptions:
     """Settings of agents for experts: options of ``elimina.dcop.solve`` besides its arguments.

@@ -83,6 +83,7 @@ _REPLACEMENT_SECONDS = 20.0
 """Seconds to wait for new workers when all were lost."""
 
 
+@arguments.with_checked_keywords(AgentOptions, "elimina.dcop.AgentOptions")
 def solve_agents(
     problem: Problem,
     algorithm: Algorithm = "dpop",

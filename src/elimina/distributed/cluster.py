@@ -102,6 +102,7 @@ def connected(address: str) -> Iterator[Client]:
 
 
 @contextmanager
+@arguments.with_checked_keywords()
 def local(workers: int, device: str = "cpu") -> Iterator[Client]:
     """Start a cluster of worker processes on this machine; the cluster ends with the block.
 

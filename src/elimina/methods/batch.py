@@ -305,7 +305,7 @@ class Batch:
         if not isinstance(backend, CpuBackend) or self._families:
             return []
         single = self._plan_on(backend, self._prepare(1))
-        memory = backend.memory() if self._options.room is None else self._options.room
+        memory = backend.memory() if self._options.memory is None else self._options.memory
         memory //= 2 * self.threads
         if not single.plan.keep or single.plan.peak_bytes > memory:
             return []
@@ -337,7 +337,7 @@ class Batch:
                 cells = cuda.machine.cell_seconds(first.plan.seconds, len(first.plan.steps))
                 if cells / _CASE_MULTIPLE * count > 2 * cuda_machine().start:
                     backend = with_other_gpus(cuda, cuda.memory() // 2)
-        memory = backend.memory() if self._options.room is None else self._options.room
+        memory = backend.memory() if self._options.memory is None else self._options.memory
         # A chunk may run again in another semiring, with separate tables.
         memory //= 2
         is_cpu = isinstance(backend, CpuBackend)

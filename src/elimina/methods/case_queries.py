@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
+@arguments.with_checked_methods
 class CaseQueries(CompiledTree):
     """Queries about the rows of data frames; the evidence of the tree holds in each row."""
 
@@ -48,7 +49,6 @@ class CaseQueries(CompiledTree):
 
     @one_call_at_a_time
     @memory_errors_of_trees
-    @arguments.with_checked_keywords()
     def batch(
         self,
         cases: Any,
@@ -132,7 +132,6 @@ class CaseQueries(CompiledTree):
             self._joined = model, families, with_scopes(model, families)
         return self._joined[2]
 
-    @arguments.with_checked_keywords()
     def log_likelihoods(self, cases: Any, *, indices: bool = False, ignore_extra: bool = False) -> Array:
         """Return the natural logarithm of the probability of each case with the tree's evidence; see ``batch``.
 
@@ -144,7 +143,6 @@ class CaseQueries(CompiledTree):
         """
         return self.batch(cases, (), indices=indices, ignore_extra=ignore_extra).log_evidence
 
-    @arguments.with_checked_keywords()
     def predict_proba(self, cases: Any, name: str | int, *, indices: bool = False, ignore_extra: bool = False) -> Array:
         """Return the posterior of a variable in each case, shape ``(cases, states)``; zeros if a case is impossible.
 
@@ -166,7 +164,6 @@ class CaseQueries(CompiledTree):
         (name,) = names_of(self.model, [target])
         return np.ascontiguousarray(self.batch(features, [name]).marginals[name])
 
-    @arguments.with_checked_keywords()
     def predict_log_proba(
         self, cases: Any, name: str | int, *, indices: bool = False, ignore_extra: bool = False
     ) -> Array:
@@ -175,7 +172,6 @@ class CaseQueries(CompiledTree):
             logs: Array = np.log(self.predict_proba(cases, name, indices=indices, ignore_extra=ignore_extra))
         return logs
 
-    @arguments.with_checked_keywords()
     def predict(self, cases: Any, name: str | int, *, indices: bool = False, ignore_extra: bool = False) -> Array:
         """Return the most probable state of a variable in each case, given the other cells; see ``predict_proba``.
 
@@ -192,7 +188,6 @@ class CaseQueries(CompiledTree):
 
     @one_call_at_a_time
     @memory_errors_of_trees
-    @arguments.with_checked_keywords()
     def mpe_batch(
         self,
         cases: Any,
@@ -216,7 +211,6 @@ class CaseQueries(CompiledTree):
         """
         return self._assigned(cases, None, progress, indices, ignore_extra, is_drawn=False)
 
-    @arguments.with_checked_keywords()
     def map_batch(
         self,
         cases: Any,
@@ -255,7 +249,6 @@ class CaseQueries(CompiledTree):
 
     @one_call_at_a_time
     @memory_errors_of_trees
-    @arguments.with_checked_keywords()
     def sample_batch(
         self,
         cases: Any,
@@ -281,7 +274,6 @@ class CaseQueries(CompiledTree):
         seed = None if seed is None else arguments.integer("seed", seed, 0, taken="an integer, or None for any")
         return self._assigned(cases, seed, progress, indices, ignore_extra, is_drawn=True)
 
-    @arguments.with_checked_keywords()
     def fill(self, frame: Any, *, ignore_extra: bool = False) -> Any:
         """Return the frame with missing cells filled by the states of each row's most probable assignment.
 

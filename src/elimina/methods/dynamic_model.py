@@ -50,6 +50,7 @@ _BYTES_PER_SLICE = 32
 """Bytes of a slice besides its distributions: codes, places and logarithms."""
 
 
+@arguments.with_checked_methods
 class DynamicModel(DynamicNetwork, Displayed):
     """A Bayesian network that repeats over time: a dynamic Bayesian network, or a hidden Markov model.
 
@@ -573,6 +574,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         return [("name", self.name), *rows] if self.name else rows
 
 
+@arguments.with_checked_methods
 class OnlineFilter(Displayed):
     """A filter that reads the observations of one sequence one after another, in constant memory.
 

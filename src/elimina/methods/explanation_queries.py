@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from elimina.methods.relevant_explanation import Explanations
 
 
+@arguments.with_checked_methods
 class ExplanationQueries(PosteriorQueries):
     """Questions that compare posteriors with and without parts of the evidence."""
 

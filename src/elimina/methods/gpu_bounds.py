@@ -107,7 +107,7 @@ def bounds_on_gpu(
         raise UnsupportedError("costs cannot be shifted")
     units = in_units(problem, distances(problem, FORBIDDEN_COST))
     bounds = _GpuBounds(original, units, budget, gpu.name)
-    max_cells = (gpu.memory() if options.room is None else min(options.room, gpu.memory())) // _BYTES_PER_CELL
+    max_cells = (gpu.memory() if options.memory is None else min(options.memory, gpu.memory())) // _BYTES_PER_CELL
     ibounds = list(rungs(problem, order, max_cells))
     for number, ibound in enumerate(ibounds):
         # The time limit doubles from one i-bound to the next.

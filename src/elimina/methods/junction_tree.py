@@ -47,6 +47,7 @@ class _MergedTree(NamedTuple):
     merged: Mapping[int, Merged]
 
 
+@arguments.with_checked_methods
 class JunctionTree(ExplanationQueries, CaseQueries):
     """A compiled model that answers one set of evidence after another.
 
@@ -112,7 +113,6 @@ class JunctionTree(ExplanationQueries, CaseQueries):
 
     @one_call_at_a_time
     @memory_errors_of_trees
-    @arguments.with_checked_keywords()
     def sample(
         self, count: int, seed: int | None = None, names: Sequence[str | int] | None = None, *, indices: bool = False
     ) -> dict[str, NDArray[Any]] | NDArray[np.int32]:

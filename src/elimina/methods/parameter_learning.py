@@ -106,6 +106,7 @@ class Fit(Displayed, Generic[Fitted]):
         ]
 
 
+@arguments.with_checked_methods
 @dataclass(frozen=True)
 class FitOptions:
     """Settings of ``elimina.fit`` besides its arguments.

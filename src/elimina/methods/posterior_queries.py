@@ -30,6 +30,7 @@ _TRIAL_ORDER_SECONDS = 0.1
 """Seconds of the order search for a joint distribution if the messages of the model do not fit."""
 
 
+@arguments.with_checked_methods
 class PosteriorQueries(CompiledTree):
     """Posteriors given the evidence: exact, or estimated if the messages do not fit into memory."""
 

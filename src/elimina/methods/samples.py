@@ -30,6 +30,7 @@ def check_samples_file(path: Path) -> None:
         raise InputError(f"{path}: samples are written to .csv, .csv.gz and .csv.xz files")
 
 
+@arguments.with_checked_methods
 class Samples(Displayed, Mapping[str, NDArray[Any]]):
     """Samples of all variables of a model: a mapping from the name of a variable to its state in each sample.
 

@@ -128,7 +128,7 @@ def is_small(model: Model, options: CheckedOptions) -> bool:
         len(model.variables) <= _MAX_VARIABLES
         and math.isfinite(model.constant)
         and not options.needs_gpu
-        and (options.room is None or options.room >= 8 * MAX_SMALL_CELLS)
+        and (options.memory is None or options.memory >= 8 * MAX_SMALL_CELLS)
         and options.order == "auto"
         and options.dtype in (None, "float64")
     )

@@ -42,6 +42,7 @@ class DiagramParts(NamedTuple):
     name: str
 
 
+@arguments.with_checked_methods
 class DecisionNetwork(Displayed):
     """An influence diagram, checked: a Bayesian network with decisions among its variables, and utilities.
 

@@ -26,6 +26,7 @@ _MAX_POWER = 300
 """Most decimals that NumPy rounds to: it multiplies by a power of 10, which has to be a float."""
 
 
+@arguments.with_checked_keywords()
 def convert_sense(model: Model, sense: Sense, *, decimals: int | None = 7, scale: float = 1.0) -> Model:
     """Return a model of another sense with the same best assignment.
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from elimina.planning.devices import gpu_numbers
 from elimina.planning.options import Options, replace
 from elimina.planning.solve_methods import SOLVE_METHODS, SolveMethod
@@ -27,6 +25,8 @@ _SPARE_MEMORY_SHARE = 0.125
 
 class CheckedOptions(Options):
     """Options with plain values (memory in bytes, paths as text), from ``option_checks.check_options``."""
+
+    memory: int | None
 
     @property
     def shifts_tables(self) -> bool:
@@ -63,11 +63,6 @@ class CheckedOptions(Options):
         """True if all tables stay in memory for a checkpoint."""
         return self.checkpoint is not None and self.scratch is None
 
-    @property
-    def room(self) -> int | None:
-        """Memory limit on the device, in bytes; None: its free memory."""
-        return cast(int | None, self.memory)
-
     def after_growth(self, growth_bytes: int) -> CheckedOptions:
         """Return checked options for work that begins after a call has allocated host memory.
 
@@ -75,10 +70,9 @@ class CheckedOptions(Options):
             growth_bytes: Bytes by which the process has grown during the call. They are not subtracted from a GPU's
                 limit, nor from a limit below the memory of the process at its start.
         """
-        room = self.room
-        if room is None or not self.is_shared:
+        if self.memory is None or not self.is_shared:
             return self
-        return replace(self, memory=max(room - growth_bytes, int(room * _MIN_MEMORY_SHARE)))
+        return replace(self, memory=max(self.memory - growth_bytes, int(self.memory * _MIN_MEMORY_SHARE)))
 
     def limit_for(self, needed: int, growth_bytes: int) -> int:
         """Return a sufficient memory limit, with a reserve, for further work after the process has grown."""
@@ -88,7 +82,7 @@ class CheckedOptions(Options):
     @property
     def is_shared(self) -> bool:
         """True if the limit applies to the host and is large enough to include the call's memory other than tables."""
-        return self.room is not None and not self.needs_gpu and self.room >= _MIN_SHARED_BYTES
+        return self.memory is not None and not self.needs_gpu and self.memory >= _MIN_SHARED_BYTES
 
     @property
     def assignments(self) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
+from elimina import arguments
 from elimina.model.states import Evidence
 from elimina.planning.option_values import IBound
 from elimina.planning.order import Method
@@ -33,6 +34,7 @@ ORDER_SECONDS = 2.0
 """Default time limit of the order search in seconds; it ends earlier if further search is not worth its time."""
 
 
+@arguments.with_checked_methods
 @dataclass(frozen=True, repr=False)
 class Options:
     """Settings for experts: options of ``elimina.plan`` and ``elimina.solve`` in addition to their arguments.

@@ -168,7 +168,7 @@ DESCRIPTIONS: dict[str, Description] = {
         shown=(("value", "value"), ("optima", "count")),
     ),
     "kbest": Description(
-        "The k best assignments.",
+        "The k best assignments (-k).",
         "min-sum",
         problem="mpe",
         is_beyond_optimum=True,

@@ -58,7 +58,7 @@ def check_kept(plan: Plan, options: CheckedOptions) -> None:
     This applies to tables that have to stay in memory, such as those of a junction tree.
     """
     if not plan.fits:
-        enough = options.limit_for(plan.peak_bytes, 0) if plan.on_host and options.room is not None else 0
+        enough = options.limit_for(plan.peak_bytes, 0) if plan.on_host and options.memory is not None else 0
         raise MemoryLimitError(does_not_fit(plan._replace(shortfall=Shortfall(enough=enough)), takes_files=False))
 
 

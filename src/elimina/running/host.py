@@ -25,7 +25,7 @@ def backend_of(options: CheckedOptions) -> Backend:
 def host_memory(options: CheckedOptions) -> int:
     """Return the available memory of the host in bytes."""
     free = CpuBackend().memory()
-    return free if options.room is None or options.needs_gpu else options.room
+    return free if options.memory is None or options.needs_gpu else options.memory
 
 
 SHARING_THREADS = 4
@@ -44,7 +44,7 @@ def turn_share(options: CheckedOptions) -> float:
 
 def limits_of(backend: Backend, options: CheckedOptions) -> tuple[Machine, int]:
     """Return the cost model of a backend, and its available memory in bytes."""
-    return backend.machine, backend.memory() if options.room is None else options.room
+    return backend.machine, backend.memory() if options.memory is None else options.memory
 
 
 def elimination_on(backend: Backend, problem: Problem, order: Sequence[int], options: CheckedOptions) -> Elimination:

@@ -132,7 +132,7 @@ def plan_again(problem: Problem, choice: PlanRecipe, options: CheckedOptions) ->
         if options.tables == "sparse":
             plan = make_sparse_plan(plan, problem, machine, whole=True) or plan
     plan = with_fused_steps(elimination, plan)
-    if options.room is None:
+    if options.memory is None:
         plan = plan._replace(memory_limit=min(choice.memory, backend.memory()))
     return PlannedProblem(problem, plan, backend, {"order": 0.0, "plan": time.perf_counter() - started})
 

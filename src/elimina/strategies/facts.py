@@ -186,7 +186,7 @@ class Facts:
 
 def memory_of(options: CheckedOptions) -> int:
     """Return the memory limit on the device: the option, or the free memory of the host."""
-    return CpuBackend(options.threads).memory() if options.room is None else options.room
+    return CpuBackend(options.threads).memory() if options.memory is None else options.memory
 
 
 def can_filter(problem: Problem, options: CheckedOptions) -> bool:

@@ -249,7 +249,7 @@ class Solver:
     def _explained(self, prepared: PlannedCall, options: CheckedOptions, held: int) -> PlannedCall:
         """Return a plan; if it exceeds the memory limit, its ``shortfall`` states a sufficient limit."""
         plan = prepared.planned.plan
-        if plan.fits or options.room is None or not plan.on_host:
+        if plan.fits or options.memory is None or not plan.on_host:
             return prepared
         held = held if options.is_shared else 0
         plan = plan._replace(
@@ -266,7 +266,7 @@ class Solver:
 
     def _is_beyond(self, options: CheckedOptions, needed: int) -> bool:
         """Return whether a number of bytes exceeds the remaining memory of the call."""
-        room = options.after_growth(self.run.growth_bytes).room
+        room = options.after_growth(self.run.growth_bytes).memory
         return options.is_shared and room is not None and needed > room
 
     def _plan(self, options: CheckedOptions, refinements: int) -> PlannedCall:

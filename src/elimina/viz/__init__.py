@@ -34,6 +34,7 @@ def __dir__() -> list[str]:
 What = Literal["graph", "posteriors", "tree"]
 
 
+@arguments.with_checked_keywords()
 def plot(
     model: ModelLike,
     what: What = "graph",
@@ -152,6 +153,7 @@ def plot_joint(table: NamedTable) -> Picture:
     return draw_heat_map(table)
 
 
+@arguments.with_checked_keywords()
 def plot_sensitivities(sensitivities: Sensitivities, *, change: float = 0.1, count: int = 12) -> Picture:
     """Draw the range of a posterior over changes of single parameters as bars, the widest at the top (a tornado).
 

@@ -20,6 +20,7 @@ from elimina.viz.graph import answer_colourings, graph_diagram
 SUFFIXES = (".dot", ".graphml")
 
 
+@arguments.with_checked_keywords()
 def write_graph(
     model: ModelLike,
     path: str | os.PathLike[str],

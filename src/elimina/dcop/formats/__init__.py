@@ -35,6 +35,7 @@ def _codec_of(path: Path, name: str | None) -> Codec[Problem]:
     return codec
 
 
+@arguments.with_checked_keywords()
 def read(path: str | os.PathLike[str], *, format: str | None = None) -> Problem:
     """Read a distributed problem: pyDCOP's YAML, FRODO's XCSP 2.1 and XDisCSP 1.0 (.xml), or JSON.
 
@@ -60,6 +61,7 @@ def read(path: str | os.PathLike[str], *, format: str | None = None) -> Problem:
         return parse_file(path, codec.open_text, codec.parse)
 
 
+@arguments.with_checked_keywords()
 def write(problem: Problem, path: str | os.PathLike[str], *, format: str | None = None) -> None:
     """Write a distributed problem; the file appears only once it is complete.
 
