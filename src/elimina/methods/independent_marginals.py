@@ -38,19 +38,24 @@ def independent_posteriors(model: Model, evidence: Evidence, query: Sequence[str
     """
     check_sense(model, "mar")
     indices = indices_asked(model, "mar", query)
-    asked = range(len(model.variables)) if indices is None else indices
+    asked = np.arange(len(model.variables)) if indices is None else np.array(indices, dtype=np.int64)
     variables = model.variables if indices is None else [model.variables[v] for v in indices]
-    starts = np.cumsum([0, *(variable.size for variable in variables)]).tolist()
-    if starts[-1] > MAX_STATES:
+    sizes = np.array(model.sizes, dtype=np.int64)[asked]
+    ends = sizes.cumsum()
+    if sizes.sum() > MAX_STATES:
         return None
-    shares = np.repeat(1 / np.diff(starts), np.diff(starts))
-    positions = {v: position for position, v in enumerate(asked)}
+    shares = np.repeat(1 / sizes, sizes)
+    positions = np.full(len(model.variables), -1)
+    positions[asked] = np.arange(len(asked))
+
+    def marginal_of(v: int) -> NDArray[np.float64] | None:
+        position = positions[v]
+        return None if position < 0 else shares[ends[position] - sizes[position] : ends[position]]
 
     def multiply(v: int, values: NDArray[np.float64]) -> None:
-        position = positions.get(v)
-        if position is None:
+        marginal = marginal_of(v)
+        if marginal is None:
             return
-        marginal = shares[starts[position] : starts[position + 1]]
         product = marginal * (values / (values.max() or 1.0))
         # A product of 0 is ignored: it may be an underflow, and does not prove that the evidence is impossible.
         if total := product.sum():
@@ -61,8 +66,9 @@ def independent_posteriors(model: Model, evidence: Evidence, query: Sequence[str
             multiply(table.scope[0], table.dense().astype(np.float64))
     for v, observation in evidence_of(model, evidence).items():
         weights = weights_of(model.variables[v], observation)
-        if v in positions and isinstance(observation, int):
-            shares[starts[positions[v]] : starts[positions[v] + 1]] = weights
+        marginal = marginal_of(v)
+        if marginal is not None and isinstance(observation, int):
+            marginal[:] = weights
         else:
             multiply(v, weights)
     stats = {**NO_PLAN, "method": METHOD, "seconds": {}}
