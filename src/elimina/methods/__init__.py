@@ -1,1 +1,1 @@
-"""Methods of inference: one algorithm a module, named as in the literature."""
+"""Methods of inference: one algorithm per module, with its name in the literature."""

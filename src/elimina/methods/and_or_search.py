@@ -1,9 +1,9 @@
-"""Optima by two searches in alternation: AND/OR branch and bound with mini-buckets, and soft local consistency.
+"""Optima by two alternating searches: AND/OR branch and bound with mini-buckets, and soft local consistency.
 
 R. Marinescu, R. Dechter, "AND/OR branch-and-bound search for combinatorial optimization in graphical models",
-Artificial Intelligence 173 (2009). The search runs in rounds with ever larger mini-buckets: the first ones solve easy
-problems at once. Each round starts from the best assignment and bound so far, and is followed by a search with soft
-local consistency.
+Artificial Intelligence 173 (2009). The search runs in rounds with growing mini-buckets, so that the first rounds solve
+easy problems quickly. Each round starts from the best assignment and bound so far, and is followed by a search with
+soft local consistency.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from elimina.running.mini_bucket_plans import plan_within
 from elimina.running.pool import spread
 
 MAX_COST_SUM = 2**50
-"""Limit of sums of integer costs: the core adds them as floats."""
+"""Limit on sums of integer costs, which the core adds as floats."""
 
 TOTAL_TOLERANCE = 1.001e-9
 """Relative tolerance of an assignment's total if costs are floats: the core's tolerance, plus the rounding of sums of
@@ -48,63 +48,64 @@ MAX_MESSAGE_SECONDS = 300.0
 """Largest estimated time of mini-buckets, in seconds."""
 
 ROUND_GROWTH = 10.0
-"""Time of a round's mini-buckets, relative to the mini-buckets of the previous round."""
+"""Time of a round's mini-buckets, relative to the previous round."""
 
 SEARCH_SECONDS_PER_MESSAGE_SECOND = 10.0
-"""Seconds of AND/OR search in a round, for each second of its mini-buckets."""
+"""Seconds of AND/OR search in a round per second of its mini-buckets."""
 
 CONSISTENCY_SECONDS_PER_SEARCH_SECOND = 2.0
-"""Seconds of soft local consistency for each second of AND/OR search. It gets more time because it resumes where it
+"""Seconds of soft local consistency per second of AND/OR search. It gets more time because it resumes where it
 stopped."""
 
 LOCAL_SEARCH_SECONDS_PER_SECOND = 0.5
-"""Seconds of local search for each second of the search before it, as long as it finds better assignments."""
+"""Seconds of local search per second of the preceding search, as long as it finds better assignments."""
 
 UNPROMISING_LOCAL_SEARCH_SHARE = 0.25
 """Share of its usual time that local search gets if its last turn found no better assignment."""
 
 MAX_UNREPORTED_SECONDS = 0.5
-"""Seconds of local search after which its best assignment is reported."""
+"""Seconds of local search between reports of its best assignment."""
 
 ORDER_SECONDS_PER_MESSAGE_SECOND = 5.0
-"""Seconds of the order search in a round, for each second of its mini-buckets."""
+"""Seconds of the order search in a round per second of its mini-buckets."""
 
 MIN_ORDER_SECONDS = 1e-3
 """Least seconds of the order search."""
 
 CANDIDATE_ORDERS = 4
-"""Number of orders that later rounds choose from: orders of equal width lead to very different bounds."""
+"""Number of candidate orders in later rounds: orders of equal width can lead to very different bounds."""
 
 MIN_TURN_SHARE = 0.125
-"""Share of its usual time that a search gets while the other search has the better bound: exactly this share for AND/OR
+"""Share of its usual time for a search while the other search has the better bound: exactly this share for AND/OR
 search, and at least this share for soft local consistency."""
 
 MAX_REST_PER_SECOND = 4.0
-"""Soft local consistency may run as long again if its estimated remaining time is at most this multiple of its time so
-far. On colourings and CELAR, estimates are 0.2 to 1 times the true remaining time; for searches that do not end in
+"""Largest estimated remaining time of soft local consistency, relative to its time so far, at which its time is
+doubled. On colourings and CELAR, estimates are 0.2 to 1 times the true remaining time; for searches that do not end in
 time, they are far above this limit."""
 
 MIN_SECONDS_PER_SETUP_SECOND = 0.5
 """Least time of the first turn of soft local consistency, relative to its set-up."""
 
 ROOT_SHIFT_SECONDS = 0.05
-"""Time limit of cost shifting before soft local consistency, which improves any bound further. On most files, the
-passes take at most 0.04 s; with the limit, warehouse location (cap131) takes 0.15 s instead of 0.44 s."""
+"""Time limit of cost shifting before soft local consistency, which then improves the bound. On most files, the passes
+take at most 0.04 s; with the limit, warehouse location (cap131) takes 0.15 s instead of 0.44 s."""
 
 RIVAL_SHARE, PACKING_RIVAL_SHARE = 0.1, 1.0
-"""Seconds of a rival (a second search with another order), set-up included, for each second of soft local consistency
-so far: on most problems, and on packings. A bad order costs up to 100 times the nodes on packings, and little on grids,
+"""Seconds of a rival (a second search with another order), including its set-up, per second of soft local consistency
+so
+far: on most problems, and on packings. A bad order costs up to 100 times the nodes on packings, but little on grids,
 CELAR and colourings."""
 
 PACKING_SECONDS = 4.0
-"""Seconds of soft local consistency on packings before other searches start, because their bounds are weak there."""
+"""Seconds of soft local consistency on packings before other searches, whose bounds are weak there."""
 
 MAX_RIVAL_REST = 0.5
-"""Largest remaining share of a rival's tree, relative to the current search, with which the rival replaces it."""
+"""Remaining share of a rival's tree, relative to the current search, up to which the rival replaces the search."""
 
 
 def check_costs(problem: Problem) -> None:
-    """Check that search can add the costs.
+    """Check that the search can add the costs.
 
     Raises:
         UnsupportedError: Integer costs are too large.
@@ -130,18 +131,18 @@ def searched_optimum(
     Args:
         problem: Problem of the task ``mpe``.
         options: Options. If ``ibound`` is a number, there is one round with this i-bound; with ``auto`` or None,
-            i-bounds rise. The device makes the messages.
+            i-bounds increase. The device computes the messages.
         limits: Limits of the search.
         tried: Answer of an earlier strategy.
-        listener: Called now and then with the result so far.
-        original: The problem with its costs shifted; None: they are shifted here.
-        paused: State of an earlier search, which this search continues and updates.
+        listener: Called repeatedly with the result so far.
+        original: The problem with its costs shifted; None: they are shifted by this call.
+        paused: State of an earlier search, which this search resumes and updates.
 
     Raises:
         UnsupportedError: Integer costs are too large.
         MemoryLimitError: Not even the factors fit the memory.
-        TimeLimitError: The deadline passed before there was a result.
-        KeyboardInterrupt: The user interrupted.
+        TimeLimitError: The deadline passed before the first result.
+        KeyboardInterrupt: The user interrupted the call.
         Stopped: The call ends; the bounds so far were reported.
     """
     check_costs(problem)
@@ -177,32 +178,32 @@ class _AlternatingSearch(SearchState):
 
     @property
     def grown(self) -> int:
-        """Bytes by which the process has grown since the search began; 0 if the system or the limit ignores them."""
+        """Bytes by which the process has grown since the search began; 0 if unknown, or if the limit ignores them."""
         if self.resident is None or not self.options.is_shared:
             return 0
         system.release_memory()
         return max(0, (system.resident_memory() or 0) - self.resident)
 
     def remaining_shares(self) -> Shares:
-        """Return the memory shares, reduced if the process has grown by more than planned."""
+        """Return the memory shares, reduced if the process has grown more than planned."""
         if self.resident is None or not self.options.is_shared:
             return self.shares
         now = shares_of_bytes(host_memory(self.options.after_growth(self.grown)))
         return Shares(*map(min, now, self.shares))
 
     def threads_for(self, guide: PseudoTreeTables) -> int:
-        """Return the number of threads whose data fit into the remaining memory; 0 if the data of one do not fit.
+        """Return the number of threads whose data fit into the remaining memory; 0 if not even those of one thread fit.
 
-        Each thread keeps some bytes for each table: sixteen threads may need more than the tables of a large problem.
+        Each thread needs some bytes for each table: sixteen threads may need more than the tables of a large problem.
 
         Raises:
-            MemoryLimitError: The data of one thread do not fit, and there is no other method to try.
+            MemoryLimitError: The data of one thread do not fit, and no other method is left.
         """
         max_threads = self.options.host_threads
         if self.resident is None or not self.options.is_shared:
             return max_threads
         room = self.memory - self.grown
-        # A single thread may use the memory reserved for the cache.
+        # A single thread may use the memory of the cache.
         threads = max(
             guide.threads_within(room - self.remaining_shares().cache, max_threads), guide.threads_within(room, 1)
         )
@@ -226,7 +227,7 @@ class _AlternatingSearch(SearchState):
             original = original or self.paused.original or shift_tables(self.problem, options, seconds)
         self.paused.original = original
         problem = original.moved
-        # The time limit is rounded to a power of two, so that slightly different times lead to the same order.
+        # The time limit is rounded to a power of two, so that slightly different times give the same order.
         longest = min(options.order_seconds, 2.0 ** math.floor(math.log2(max(seconds, MIN_ORDER_SECONDS))))
         order: tuple[int, ...] = ()
         budget, previous, order_seconds = limits.messages, None, -1.0
@@ -263,15 +264,15 @@ class _AlternatingSearch(SearchState):
                     break
                 turn *= 2
             budget, previous = budget * ROUND_GROWTH, plan.minibuckets
-            # These objects are freed now, because the next round needs their memory for its plan and messages.
+            # These objects are deleted now to free their memory for the next round's plan and messages.
             del heuristic, execution, plan, planned
             if is_end:
                 return
 
     def best_order(self, problem: Problem, order_so_far: tuple[int, ...], seconds: float) -> tuple[int, ...]:
-        """Return the order whose small mini-buckets give the best bound: the given one or one of several quick ones.
+        """Return the order whose small mini-buckets give the best bound: the given order, or one of several quick ones.
 
-        Without a given order, only one quick order is made. Each thread makes some of the quick orders.
+        Without a given order, only one quick order is searched. The threads divide the searches among each other.
         """
         tries = CANDIDATE_ORDERS if order_so_far else 1
         threads = min(tries, self.options.host_threads)
@@ -293,7 +294,7 @@ class _AlternatingSearch(SearchState):
             )
             if len(candidates) == 1:
                 return candidates[0]
-            # Several threads would compete for a GPU's memory.
+            # A single thread is used on a GPU, because several would compete for its memory.
             threads = 1 if self.options.needs_gpu else threads
             single_threaded, memory = replace(self.options, threads=1), self.remaining_shares().messages // threads
 
@@ -305,7 +306,7 @@ class _AlternatingSearch(SearchState):
             return max(zip(bounds, candidates, strict=True), key=itemgetter(0))[1]
 
     def first_cost(self, problem: Problem, order: tuple[int, ...], options: CheckedOptions, memory: int) -> float:
-        """Return the bound by an order's mini-buckets, as in the first round; minus infinity if they do not fit."""
+        """Return the bound from an order's mini-buckets, as in the first round; minus infinity if they do not fit."""
         planned = plan_within(problem, order, options, memory, self.limits.messages)
         if not planned.plan.fits:
             return -math.inf
@@ -313,12 +314,12 @@ class _AlternatingSearch(SearchState):
 
     @property
     def is_ahead(self) -> bool:
-        """True if the best bound is that of soft local consistency."""
+        """True if soft local consistency has the best bound."""
         return self.paused.consistency is not None and self.paused.consistency.bound == self.bound
 
     @property
     def closeness(self) -> float:
-        """Gap of the best bound, relative to that of soft local consistency, from ``MIN_TURN_SHARE`` on; 1: unknown."""
+        """Gap of the best bound relative to that of soft local consistency, at least ``MIN_TURN_SHARE``; 1: unknown."""
         search = self.paused.consistency
         if search is None or self.score is None or self.bound is None:
             return 1.0
@@ -326,7 +327,7 @@ class _AlternatingSearch(SearchState):
         return max(MIN_TURN_SHARE, self.sign * (self.score - self.bound) / gap) if gap > 0 else 1.0
 
     def search(self, original: ShiftedProblem, heuristic: Heuristic, seconds: float) -> None:
-        """Run AND/OR search for some seconds if memory permits, and store its best assignment and its bound.
+        """Run AND/OR search for some seconds if memory permits; store its best assignment and its bound.
 
         Raises:
             KeyboardInterrupt: The user interrupted.
@@ -345,8 +346,8 @@ class _AlternatingSearch(SearchState):
 
         limit = math.inf if self.score is None else heuristic.cost_of(original.moved_total(self.score))
         if self.chosen is None:
-            # Search accepts only costs below the limit. If only the score of an assignment is known, the limit is
-            # raised, so that search may find this assignment.
+            # The search accepts only costs below the limit. If only the score of an assignment is known, the limit is
+            # raised, so that the search can find this assignment.
             limit += max(1.0, TOTAL_TOLERANCE * abs(limit))
         start = None if self.chosen is None else [self.chosen[v] for v in heuristic.plan.order]
         cache = self.remaining_shares().cache
@@ -368,14 +369,14 @@ class _AlternatingSearch(SearchState):
             self.add_assignment(heuristic.complete(outcome["value"]))
         self.raise_bound(original, heuristic, outcome["bound"])
         if outcome["bound"] >= min(limit, outcome["cost"]):
-            # Rounding may have placed the search's assignment beyond the model's upper bound.
+            # Rounding errors may have put the search's assignment beyond the model's upper bound.
             self.end(not heuristic.is_integer and math.isfinite(outcome["cost"]))
         self.report()
         if outcome["interrupted"]:
             raise KeyboardInterrupt
 
     def propagate(self, seconds: float) -> None:
-        """Run soft local consistency for one time budget, and longer if it seems to end soon."""
+        """Run soft local consistency for one time budget, or longer if it is expected to end soon."""
         paused = self.paused
         while not (self.is_over or paused.is_spent or self.limits.is_alone):
             if paused.consistency is None:
@@ -403,9 +404,9 @@ class _AlternatingSearch(SearchState):
             paused.consistency, paused.unit = None, unit
 
     def begin_rival(self, search: SoftConsistency) -> SoftConsistency | None:
-        """Search briefly with another order; return the new search if far less of its tree remains, else None.
+        """Search briefly with another order; return the new search if far less of its tree remains, otherwise None.
 
-        No search is started if the order is prescribed, nodes are limited, or time or memory is short.
+        No search begins if the order is prescribed, nodes are limited, or time or memory is short.
         """
         share = PACKING_RIVAL_SHARE if search.reduction.is_packing else RIVAL_SHARE
         seconds = share * search.seconds - search.setup
@@ -423,7 +424,7 @@ class _AlternatingSearch(SearchState):
         return rival
 
     def turn(self, search: SoftConsistency, seconds: float) -> None:
-        """Run soft local consistency for some seconds, and store its best assignment and its bound.
+        """Run soft local consistency for some seconds; store its best assignment and its bound.
 
         Raises:
             KeyboardInterrupt: The user interrupted.
@@ -457,7 +458,7 @@ class _AlternatingSearch(SearchState):
 
     def improve(self, seconds: float) -> None:
         """Improve the best assignment by local search, for a share of a turn; do nothing if nodes are limited."""
-        # A node limit makes runs reproducible, so the clock is not asked.
+        # A node limit makes runs reproducible, so the clock must not matter.
         if self.is_over or self.limits.nodes < math.inf:
             return
         if self.paused.improvement is None:
@@ -483,7 +484,7 @@ class _AlternatingSearch(SearchState):
         self.is_improving = self.score != score_before
 
     def begin_consistency(self, order: int) -> SoftConsistency | None:
-        """Return a new search with an order by number (see ``consistency_order``); None: the problem is too large."""
+        """Return a new search with the order of this number (see ``consistency_order``); None if it is too large."""
         options = self.options
         seconds = min(ROOT_SHIFT_SECONDS, self.limits.seconds / 10) if options.shifts_tables else 0.0
         with self.phase("consistency"):
@@ -493,6 +494,6 @@ class _AlternatingSearch(SearchState):
             return SoftConsistency.of(self.problem, ordered, self.score, is_found, threads, self.memory, seconds)
 
     def raise_bound(self, original: ShiftedProblem, heuristic: Heuristic, cost: float) -> None:
-        """Convert a cost of the mini-buckets to a bound, and store the bound if it is the best one so far."""
+        """Convert a cost of the mini-buckets to a bound; store the bound if it is the best one so far."""
         if math.isfinite(cost):
             self.raise_to(original.bound(heuristic.bound_of(cost)))

@@ -1,7 +1,7 @@
-"""Posteriors for many cases, all at once or one after another.
+"""Posteriors for many cases, computed together or one after another.
 
-If cases run at once, the number of the case is the fastest axis of their common tables. A separate run for each case is
-faster if its evidence removes most of the network.
+If cases run together, the number of the case is the fastest axis of their common tables. A separate run for each case
+is faster if its evidence removes most of the network.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _SAMPLED_CASES = 64
-"""Number of cases from which the time of all cases is estimated."""
+"""Number of sampled cases from which the time of all cases is estimated."""
 
 
 class CaseByCase:
-    """A method that answers cases one by one: it runs the steps of one plan, without the axes of observed variables.
+    """A method for single cases, which runs the steps of one plan without the axes of observed variables.
 
     Args:
         planned: A plan without cases, for the CPU.
-        columns: The variables that some case may observe.
+        columns: The variables that the cases may observe.
     """
 
     def __init__(self, planned: PlannedProblem, columns: tuple[int, ...]) -> None:
@@ -74,7 +74,7 @@ class CaseByCase:
         self._asked = [output.scope[0] for output in planned.plan.outputs if output.scope]
 
     def least_seconds(self, values: Codes) -> float:
-        """Return a quick lower bound on the seconds of a case on one thread."""
+        """Return a lower bound, computed quickly, on the seconds of a case on one thread."""
         return CASE_STEP_SECONDS * len(self.planned.plan.steps)
 
     def seconds(self, values: Codes) -> float:
@@ -87,11 +87,11 @@ class CaseByCase:
         return float(work.mean() / CASE_COMBINATIONS) + self.least_seconds(values)
 
     def sequence(self, values: Codes) -> NDArray[np.intp]:
-        """Return the order in which cases are best run."""
+        """Return the order in which the cases should run."""
         return np.arange(len(values))
 
     def run(self, propagators: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
-        """Answer cases on a thread's own propagators, which are made when first needed.
+        """Answer cases with a thread's own propagators, which are created on first use.
 
         Returns:
             Variable -> posteriors, shape ``(cases, size)``, and the natural logarithms of the evidence's probabilities.
@@ -109,7 +109,7 @@ class CaseByCase:
         return self._propagator(propagators, "sum-product").run_cases(self.columns, values)
 
     def _unsound(self, propagators: dict[str, Propagator], values: Codes) -> tuple[dict[int, Floats], Floats]:
-        """Recompute marginals and log sums of cases in logarithms, because products left the dtype's range."""
+        """Compute marginals and log sums of cases again in logarithms, because products left the dtype's range."""
         answer, _ = self._propagator(propagators, "log-sum-exp").run_cases(self.columns, values)
         return dict(zip(self._asked, answer.vectors(), strict=True)), np.broadcast_to(answer.log_sum, len(values))
 
@@ -121,10 +121,10 @@ class CaseByCase:
 
 
 class PlannedCases(CaseByCase):
-    """A method that answers cases one by one, each on its own plan, or on the shared plan if its own is too large."""
+    """A method for single cases: each has its own plan, or the shared plan if its own is too large."""
 
     def least_seconds(self, values: Codes) -> float:
-        """Return a quick lower bound on the seconds of a case on one thread: two steps for each variable."""
+        """Return a lower bound, computed quickly, on the seconds of a case on one thread: two steps per variable."""
         return 2 * OWN_STEP_SECONDS * (len(self.planned.plan.order) - float((values >= 0).sum(axis=1).mean()))
 
     def seconds(self, values: Codes) -> float:
@@ -144,7 +144,7 @@ class PlannedCases(CaseByCase):
         return float(run + (OWN_STEP_SECONDS + OWN_PLAN_SECONDS * plans) * steps + CASE_SECONDS)
 
     def sequence(self, values: Codes) -> NDArray[np.intp]:
-        """Return the cases grouped by their observed variables: each group shares a plan."""
+        """Return the cases grouped by their observed variables; each group shares a plan."""
         return np.argsort(_patterns(values), kind="stable")
 
     def _answer(self, propagators: dict[str, Propagator], values: Codes) -> tuple[PropagatedTables, NDArray[np.bool_]]:
@@ -168,7 +168,7 @@ def _sample(values: Codes) -> Codes:
 
 
 def _patterns(values: Codes) -> NDArray[np.intp]:
-    """Return a number for each case: the same for cases that observe the same columns."""
+    """Return a number for each case, equal for cases that observe the same columns."""
     if not values.shape[1]:
         return np.zeros(len(values), dtype=np.intp)
     numbers: NDArray[np.intp] = np.unique(np.packbits(values >= 0, axis=1), axis=0, return_inverse=True)[1]
@@ -176,7 +176,7 @@ def _patterns(values: Codes) -> NDArray[np.intp]:
 
 
 def _step_costs(plan: Plan, variables: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the logarithms of the sizes of each step's variables, and each step's cost for a combination of values."""
+    """Return the logarithms of the sizes of each step's variables, and each step's cost per combination of values."""
     logs = np.zeros((len(plan.steps), variables))
     for row, step in zip(logs, plan.steps, strict=True):
         _set_logs(row, (*step.axes, step.variable), (*step.sizes, step.domain))
@@ -192,10 +192,10 @@ def _set_logs(row: NDArray[np.float64], variables: Sequence[int], sizes: Sequenc
 
 _MAX_CASES = 8192
 _CASE_MULTIPLE = 16
-"""The number of cases in a chunk is a multiple of this, to fill whole vectors, except in chunks of up to 8 cases."""
+"""Number that divides the number of cases in a chunk, to fill whole vectors, except in chunks of up to 8 cases."""
 
 _CACHE_BYTES = 4 << 20
-"""Bytes of a chunk's tables, so that they stay in a core's cache."""
+"""Largest number of bytes of a chunk's tables, which then stay in a core's cache."""
 
 _CASES_PER_ITEM = 64
 """Number of cases that a thread runs before it writes their posteriors."""
@@ -204,18 +204,18 @@ _CASE_ARENA_FACTOR = 2
 """Size of the arena for plans of single cases, relative to that of the shared plan."""
 
 Chunk = tuple[PropagatedTables, slice]
-"""Answer to a chunk of cases, and the rows of its cases."""
+"""Answer for a chunk of cases, and the rows of these cases."""
 
 Received = TypeVar("Received")
 
 
 class ObservedCases(NamedTuple):
-    """Cases, and evidence that holds in all of them.
+    """Cases, and evidence that is common to all of them.
 
     Attributes:
-        columns: The variables that some case may observe.
-        values: int32 array of shape ``(cases, columns)``: value indices, -1 where there is none.
-        contradicted: True for each case that observes another state than the evidence.
+        columns: The variables that the cases may observe.
+        values: int32 array of shape ``(cases, columns)``: value indices, -1 for missing observations.
+        contradicted: True for each case in which an observation contradicts the evidence.
     """
 
     columns: tuple[int, ...]
@@ -228,8 +228,8 @@ def with_observations(columns: Sequence[int], values: Codes, evidence: Mapping[i
 
     Args:
         columns: Variables of the cases.
-        values: Value indices of the cases, -1 where there is none.
-        evidence: Variable -> index of the state that is observed in each case.
+        values: Value indices of the cases, -1 for missing observations.
+        evidence: Variable -> index of its state, observed in all cases.
     """
     every = (*columns, *(v for v in evidence if v not in columns))
     added = np.full((len(values), len(every) - len(columns)), -1, dtype=np.int32)
@@ -244,29 +244,29 @@ def with_observations(columns: Sequence[int], values: Codes, evidence: Mapping[i
 
 
 class Batch:
-    """A plan for cases that observe variables of a fixed set; ``run`` answers the cases.
+    """A plan for cases that observe a fixed set of variables; ``run`` answers the cases.
 
-    On the CPU, a thread computes a chunk of cases at once, small enough for its cache, or one case after another, on a
-    shared plan or on a plan for each case: the method with the least estimated time is taken. On a GPU, a chunk is as
-    large as memory allows, up to 8192 cases, and several GPUs take chunks in turn.
+    On the CPU, a thread computes either a chunk of cases together, small enough for its cache, or one case after
+    another, on a shared plan or on a plan for each case: the method with the least estimated time is used. On a GPU, a
+    chunk is as large as memory allows, up to 8192 cases, and several GPUs process chunks in turn.
 
     Args:
         model: A probability model.
-        columns: The variables that some case may observe.
-        asked: The variables whose marginals are asked for; None for all.
+        columns: The variables that the cases may observe.
+        asked: The queried variables; None: all.
         options: Planning options.
-        count: Expected number of cases, on which the choice of the device and of a chunk's size depends.
-        families: Scopes of further joint marginals, each within the scope of a factor.
-        maximised: True for max-marginals: all tables are logarithms, and the sum is that of the best product.
+        count: Expected number of cases, which determines the choice of the device and of a chunk's size.
+        families: Scopes of additional joint marginals, each within the scope of a factor.
+        maximised: True for max-marginals: all tables are logarithms, and the best product replaces the sum.
 
     Raises:
-        InputError: The model has costs, or an option makes no sense.
+        InputError: The model has costs, or an option is invalid.
         MemoryLimitError: Not even a few cases fit.
         DeviceError: The device is missing or cannot be used.
     """
 
     is_exact = True
-    """True: posteriors are exact, so they have no estimated errors."""
+    """True: posteriors are exact, without estimated errors."""
 
     def __init__(
         self,
@@ -280,14 +280,14 @@ class Batch:
         maximised: bool = False,
     ) -> None:
         self.model, self.columns, self.families = model, tuple(columns), tuple(families)
-        # Messages are scaled by one power of two for all cases. Much less likely cases may underflow; this is detected.
+        # A message has one power of two for all cases, so far less probable cases may underflow; this is detected.
         self._semirings = ("min-sum",) if maximised else ("sum-product", "log-sum-exp")
         self._asked = tuple(range(len(model.variables)) if asked is None else asked)
         self._query = None if asked is None else self._asked
         # Variables of one state are in no table, so joint marginals are computed without them.
         self._families = [tuple(v for v in family if model.variables[v].size > 1) for family in families]
         self._options = replace(options, threads=1)
-        # The posteriors of all variables are one array: each variable has a slice of its rows.
+        # The posteriors of all variables are stored in one array, in which each variable has a slice of rows.
         ends = itertools.accumulate(model.variables[v].size for v in self._asked)
         self._state_slices = {
             v: slice(end - model.variables[v].size, end) for v, end in zip(self._asked, ends, strict=True)
@@ -296,11 +296,11 @@ class Batch:
         self._order = elimination_order(probe, options, runs=KEPT_TREE_RUNS)
         self._plan_chunks(probe, count, CpuBackend(options.threads).threads)
         self._ways = self._other_ways()
-        # Propagators by name, separate for each thread or GPU.
+        # Propagators by semiring or plan, separate for each thread or GPU.
         self._propagators: list[dict[str, Propagator]] = [{} for _ in range(self.threads)]
 
     def _other_ways(self) -> list[CaseByCase]:
-        """Return the methods for single cases: on the CPU, if all threads' tables fit (in up to two semirings)."""
+        """Return the methods for single cases on the CPU; none if the threads' tables do not fit."""
         backend = self.planned.backend
         if not isinstance(backend, CpuBackend) or self._families:
             return []
@@ -309,7 +309,7 @@ class Batch:
         memory //= 2 * self.threads
         if not single.plan.keep or single.plan.peak_bytes > memory:
             return []
-        # Plans for single cases are made quickly and pack memory less tightly, so they need a larger arena.
+        # Plans for single cases are made quickly and place tables less tightly, so they need a larger arena.
         roomy = _with_arena(single.plan, _CASE_ARENA_FACTOR * single.plan.arena_cells)
         if roomy.peak_bytes > memory:
             return [CaseByCase(single, self.columns)]
@@ -317,7 +317,7 @@ class Batch:
         return [CaseByCase(single, self.columns), PlannedCases(single, self.columns)]
 
     def _prepare(self, cases: int) -> Problem:
-        # The joint marginal of a single variable is its marginal, so the variable is added to the query.
+        # The joint marginal of a single variable is its marginal, so the variable becomes part of the query.
         singles = [v for family in self._families if len(family) == 1 for v in family]
         query = None if self._query is None else (*self._query, *singles)
         joint = dict.fromkeys(family for family in self._families if len(family) > 1)
@@ -338,7 +338,7 @@ class Batch:
                 if cells / _CASE_MULTIPLE * count > 2 * cuda_machine().start:
                     backend = with_other_gpus(cuda, cuda.memory() // 2)
         memory = backend.memory() if self._options.memory is None else self._options.memory
-        # A chunk may run again in another semiring, with separate tables.
+        # A chunk may run again in another semiring with separate tables, so half of the memory is reserved.
         memory //= 2
         is_cpu = isinstance(backend, CpuBackend)
         lanes = threads if is_cpu else len(devices_of(backend))
@@ -346,7 +346,7 @@ class Batch:
         if is_cpu:
             best = max(_CACHE_BYTES // max(1, _case_bytes(first.plan)), self._amortised_cases(first.plan))
         max_cases = max(2, (memory - _static_bytes(first.plan)) // max(1, _case_bytes(first.plan)))
-        # Chunks have equal sizes: a smaller last chunk would be padded and computed in full anyway.
+        # Chunks have equal sizes: a smaller last chunk would be padded to full size anyway.
         chunks = max(1, -(-share // min(max(best, _CASE_MULTIPLE), _MAX_CASES, max_cases)))
         while True:
             cases = _rounded(-(-share // chunks))
@@ -367,23 +367,23 @@ class Batch:
 
     @property
     def peak_bytes(self) -> int:
-        """Largest bytes of the tables of all threads, in up to two semirings."""
+        """Largest number of bytes of the tables of all threads, in up to two semirings."""
         return 2 * self.threads * max(p.plan.peak_bytes for p in (self.planned, *(way.planned for way in self._ways)))
 
     def _amortised_cases(self, plan: Plan) -> int:
-        """Return the number of cases whose run takes as long as the overhead of a chunk."""
+        """Return the number of cases that take as long as the overhead of a chunk."""
         around = CASE_COLUMN_SECONDS * (len(self.columns) + len(plan.outputs)) + 1e-6 * len(plan.steps)
         return int(around / max(1e-9, (plan.seconds - 1e-6 * len(plan.steps)) / _CASE_MULTIPLE))
 
     def suits(
         self, columns: Sequence[int], asked: Sequence[int] | None, count: int, families: Sequence[tuple[int, ...]] = ()
     ) -> bool:
-        """Return whether this batch has these columns and queries, and chunks large enough for this number of cases."""
+        """Return whether this batch fits these columns and queries, and its chunks suffice for this number of cases."""
         question = tuple(columns), asked, tuple(families)
         return question == (self.columns, self._query, self.families) and count <= self._enough
 
     def use_tables(self, model: Model) -> None:
-        """Switch to other tables over the same scopes, on the same plan."""
+        """Use other tables with the same scopes, and keep the plan."""
         self.model = model
         self.planned = self.planned._replace(problem=self._prepare(self.cases))
         self._ways = self._other_ways()
@@ -393,11 +393,11 @@ class Batch:
         """Answer cases; the posteriors of impossible cases are 0.
 
         Args:
-            values: int32 array of shape ``(cases, columns)``: value indices, -1 where there is none.
-            progress: Called now and then with the share of the cases that is done.
+            values: int32 array of shape ``(cases, columns)``: value indices, -1 for missing observations.
+            progress: Called repeatedly with the finished share of the cases.
         """
         count = len(values)
-        # Nothing is written here, so that the threads touch the memory first; variables of one value are excepted.
+        # Nothing is written here except for variables of one value, so that the threads touch the memory first.
         shares = np.empty((sum(self.model.variables[v].size for v in self._asked), count))
         marginals = {v: shares[states].T for v, states in self._state_slices.items()}
         for table in marginals.values():
@@ -433,11 +433,11 @@ class Batch:
         return Posteriors(named, log_sums / math.log(10), variables, joints=tables or None)
 
     def propagate(self, values: Codes, receive: Callable[[Chunk], Received]) -> Generator[Received]:
-        """Propagate cases chunk by chunk.
+        """Propagate cases in chunks.
 
         Args:
-            values: int32 array of shape ``(cases, columns)``: value indices, -1 where there is none.
-            receive: Function that gets the answer to each chunk, in that chunk's thread.
+            values: int32 array of shape ``(cases, columns)``: value indices, -1 for missing observations.
+            receive: Function that is called with the answer for each chunk, in the chunk's thread.
 
         Yields:
             The results of ``receive``, in the sequence of the cases.
@@ -449,17 +449,18 @@ class Batch:
         )
 
     def joint_tables(self, chunk: Chunk) -> Iterator[Floats]:
-        """Yield the joint posteriors of each family in the cases of a chunk.
+        """Yield the joint posteriors of each family for the cases of a chunk.
 
-        Their shape is ``(cells, cases)``, or ``(cells, 1)`` if all cases are alike.
+        Their shape is ``(cells, cases)``, or ``(cells, 1)`` if they do not depend on the case.
         """
         for table in self.family_tables(chunk):
             yield normalised(table.reshape(-1, table.shape[-1]), chunk[0].logarithmic)
 
     def family_tables(self, chunk: Chunk) -> Iterator[Floats]:
-        """Yield tables in proportion to the joint posteriors of each family, or their logarithms.
+        """Yield tables proportional to the joint posteriors of each family, or the logarithms of such tables.
 
-        The axes are the family's variables and, last, the cases; the last axis has length 1 if all cases are alike.
+        The axes are the family's variables, then the cases; the last axis has length 1 if the table does not depend on
+        them.
         """
         answer, rows = chunk
         tables = iter(answer.tables[len(self._outputs) :])
@@ -471,7 +472,7 @@ class Batch:
         return tuple(self.model.variables[v].size for v in family)
 
     def _choose(self, values: Codes) -> CaseByCase | None:
-        """Return the method with the least estimated time; None for chunks."""
+        """Return the method for single cases if it is faster than chunks; otherwise None."""
         best, method = self.planned.plan.seconds / self.cases, None
         for way in self._ways if len(values) else ():
             if way.least_seconds(values) < best and (seconds := way.seconds(values)) < best:
@@ -486,12 +487,12 @@ class Batch:
 
     @contextlib.contextmanager
     def _lane(self, lane: int) -> Iterator[dict[str, Propagator]]:
-        """Yield the propagators of a thread, by name; after an exception, all of them are closed."""
+        """Yield the propagators of a thread by name; after an exception, all of them are closed."""
         propagators = self._propagators[lane]
         try:
             yield propagators
         except BaseException:
-            # After an interrupt, the tables of a propagator are in an unknown state.
+            # After an interrupt, the tables of a propagator are in an undefined state.
             while propagators:
                 propagators.popitem()[1].close()
             raise
@@ -499,7 +500,7 @@ class Batch:
     def _chunks(
         self, values: Codes, receive: Callable[[Chunk], Received], lane: int, rows: Iterator[slice]
     ) -> Iterator[Received]:
-        """Propagate chunks in a thread; yield the result of ``receive`` for each."""
+        """Propagate chunks in a thread; yield the result of ``receive`` for each chunk."""
         devices = devices_of(self.planned.backend)
         planned = self.planned._replace(backend=devices[lane % len(devices)])
         with self._lane(lane) as propagators:
@@ -515,7 +516,7 @@ class Batch:
         lane: int,
         rows: Iterator[NDArray[np.intp]],
     ) -> Iterator[None]:
-        """Answer groups of cases in a thread and write the answers into their rows; yield None after each group."""
+        """Answer groups of cases in a thread, and write the answers to their rows; yield None after each group."""
         with self._lane(lane) as propagators:
             for cases_of_turn in rows:
                 tables, log_sums[cases_of_turn] = way.run(propagators, values[cases_of_turn])
@@ -524,7 +525,7 @@ class Batch:
                 yield
 
     def _write(self, shares: Floats, joints: Sequence[Floats], log_sums: Floats, chunk: Chunk) -> None:
-        """Write the answer to a chunk into its rows."""
+        """Write the answer for a chunk to its rows."""
         answer, rows = chunk
         count = rows.stop - rows.start
         slices = [self._state_slices[v] for v in self._outputs.values()]
@@ -544,7 +545,7 @@ class Batch:
     def _propagate(
         self, planned: PlannedProblem, propagators: dict[str, Propagator], values: Codes
     ) -> PropagatedTables:
-        """Propagate a chunk on a thread's own propagators, which are made when first needed."""
+        """Propagate a chunk with a thread's own propagators, which are created on first use."""
         wide = [self.model.variables[v].size > 1 for v in self.columns]
         codes = np.full((sum(wide), self.cases), -1, dtype=np.intp)
         codes[:, : len(values)] = values.T[wide]
@@ -561,7 +562,7 @@ class Batch:
 
 
 def _rounded(cases: int) -> int:
-    """Return a number of cases, at least 2, rounded up to whole vectors unless that at least doubles it."""
+    """Return a number of cases, at least 2, rounded up to whole vectors unless that would at least double it."""
     return max(2, cases) if cases <= _CASE_MULTIPLE // 2 else -(-cases // _CASE_MULTIPLE) * _CASE_MULTIPLE
 
 
@@ -573,11 +574,11 @@ def _static_bytes(plan: Plan) -> int:
 
 
 def _case_bytes(plan: Plan) -> int:
-    """Return the bytes of a case, estimated from a plan for a few cases."""
+    """Return the bytes per case, estimated from a plan for a few cases."""
     return (plan.peak_bytes - _static_bytes(plan)) // _CASE_MULTIPLE
 
 
 def _with_arena(plan: Plan, cells: int) -> Plan:
-    """Return a plan with a larger arena than its tables need, in the host's memory."""
+    """Return a plan in the host's memory with an arena that is larger than necessary."""
     host = plan.bytes["host"] + (cells - plan.arena_cells) * plan.itemsize
     return plan._replace(arena_cells=cells, bytes={**plan.bytes, "host": host})

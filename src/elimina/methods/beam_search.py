@@ -1,9 +1,9 @@
-"""Beam search for an optimum in the tables of clusters, on the device that holds them.
+"""Beam search for an optimum in the tables of clusters, on the device of these tables.
 
 After a pass over clusters, every table of a variable has a value of cost 0 for each assignment of its other variables.
-So the cost of a partial assignment, of the variables eliminated last, is a lower bound on all assignments that extend
-it. The search extends many partial assignments at once by a variable, and keeps the best ones. The costs of the dropped
-ones also enter the bound on the optimum.
+The cost of a partial assignment, which contains the variables eliminated last, is therefore a lower bound on all
+assignments that extend it. The search extends many partial assignments by one variable at a time, and keeps the best
+ones. The bound on the optimum also takes the costs of dropped ones into account.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Floats = NDArray[np.float64]
 """Array of NumPy or CuPy; costs in tables are whole numbers of units."""
 
 _MAX_KEY = 2.0**53
-"""Largest key of partial assignments: keys are whole numbers in floats."""
+"""Largest key of a partial assignment: keys are integers stored as floats."""
 
 _MIN_WIDTH, _MAX_WIDTH, _WIDTH_GROWTH = 1 << 10, 1 << 19, 8
-"""Number of partial assignments in the first search, largest number, and growth from one search to the next."""
+"""Least and largest number of partial assignments in a search, and its growth from one search to the next."""
 
 
 class BeamResult(NamedTuple):
-    """Assignment at the end of a beam search.
+    """Result of a beam search.
 
     Attributes:
         values: Value of each variable.
@@ -48,7 +48,7 @@ class BeamResult(NamedTuple):
 
 
 _CELL_BYTES = 64
-"""Bytes of an extended partial assignment besides its stored values: costs, keys and their sorting."""
+"""Bytes of an extended partial assignment without its stored values: costs, keys and their sorting."""
 
 _VALUE_BYTES = 20
 """Bytes of a stored value while partial assignments are sorted."""
@@ -64,9 +64,9 @@ def beam_searches(
     Args:
         graph: Clusters.
         tables: Their tables after a pass, on the device of ``arrays``.
-        until: Time, by ``time.monotonic``, at which the last search is given up.
-        arrays: The tables' library: NumPy or CuPy.
-        room: Bytes that partial assignments may take.
+        until: Time, by ``time.monotonic``, at which the last search is aborted.
+        arrays: Library of the tables: NumPy or CuPy.
+        room: Memory limit of partial assignments, in bytes.
     """
     width, seconds = _MIN_WIDTH, 0.0
     max_width = min(_MAX_WIDTH, room / _bytes_of_one(graph, tables))
@@ -84,25 +84,25 @@ def beam_searches(
 def beam_search(
     graph: JoinGraph, tables: Sequence[Floats], width: int, until: float, arrays: Any = np
 ) -> BeamResult | None:
-    """Assign all variables, the last one eliminated first.
+    """Assign all variables in reverse elimination order.
 
-    If partial assignments agree on all variables that later tables depend on, only one of least cost is kept.
+    Of partial assignments that agree on all variables of later tables, only one of least cost is kept.
 
     Args:
         graph: Clusters.
         tables: Their tables after a pass, on the device of ``arrays``.
         width: Largest number of partial assignments that are kept.
-        until: Time, by ``time.monotonic``, at which the search is given up.
-        arrays: The tables' library: NumPy or CuPy.
+        until: Time, by ``time.monotonic``, at which the search is aborted.
+        arrays: Library of the tables: NumPy or CuPy.
 
     Returns:
-        The best assignment; None if the time was up, or no kept assignment is allowed.
+        The best assignment; None if the time ended, or if no kept assignment is allowed.
 
     Raises:
-        Stopped: The work is to end.
+        Stopped: The call has to end.
     """
     buckets = [[(graph.clusters[number].scope, tables[number]) for number in bucket] for bucket in graph.buckets]
-    # A row of zeros is always there, because many functions treat arrays without rows differently.
+    # There is always a row of zeros, because many functions treat arrays without rows differently.
     rows, last_read = [-1], {-1: -1, **_last_reads(graph)}
     weights = np.random.default_rng(0)
     costs, held = arrays.zeros(1), arrays.zeros((1, 1), dtype=np.int32)
@@ -152,7 +152,7 @@ def _last_reads(graph: JoinGraph) -> dict[int, int]:
 
 
 def _bytes_of_one(graph: JoinGraph, tables: Sequence[Floats]) -> float:
-    """Return the bytes that one partial assignment and its extensions by a variable take at most."""
+    """Return the largest number of bytes of a partial assignment and its extensions by one variable."""
     last_reads, held, max_bytes = _last_reads(graph), 1, 1.0
     ends = Counter(last_reads.values())
     for number in reversed(range(len(graph.buckets))):
@@ -163,7 +163,7 @@ def _bytes_of_one(graph: JoinGraph, tables: Sequence[Floats]) -> float:
 
 
 def _extended(costs: Any, held: Any, rows: Sequence[int], bucket: Sequence[tuple[Any, Any]], arrays: Any) -> Any:
-    """Return the costs of partial assignments with each value of a bucket's variable, a row for each value."""
+    """Return the costs of partial assignments with each value of a bucket's variable, in one row per value."""
     size = len(bucket[0][1])
     total = arrays.broadcast_to(costs, (size, len(costs)))
     for scope, table in bucket:
@@ -179,7 +179,7 @@ def _extended(costs: Any, held: Any, rows: Sequence[int], bucket: Sequence[tuple
 
 
 def _distinct(total: Any, held: Any, weights: np.random.Generator, arrays: Any) -> Any:
-    """Return the positions of distinct partial assignments; of equal ones, the one of least cost."""
+    """Return the positions of distinct partial assignments; of equal ones, one with the least cost."""
     max_weight = max(2.0, _MAX_KEY / len(held) / max(1, int(held.max())))
     drawn = arrays.asarray(np.floor(weights.random(len(held)) * max_weight))
     order = arrays.lexsort(arrays.stack([total, (held * drawn[:, None]).sum(axis=0)]))

@@ -1,4 +1,4 @@
-"""Belief propagation in waves on a GPU, for models of very many small factors.
+"""Loopy belief propagation in waves on a GPU, for models of very many small factors.
 
 All messages of a wave are computed at the same time from the messages of the previous wave (Pearl 1988, "Probabilistic
 Reasoning in Intelligent Systems", section 4.4), with damping if they do not converge.
@@ -36,29 +36,29 @@ logger = logging.getLogger("elimina")
 METHOD = "belief propagation in waves"
 
 TOLERANCE = 1e-6
-"""Largest change of a probability that counts as none."""
+"""Largest change of a probability at which messages have converged."""
 
 ROUND_WAVES, MAX_WAVES = 32, 2048
 """Number of waves between checks of the residual (even), and largest number of waves: later ones seldom converge."""
 
 MIN_TIME_SHARE = 0.25
-"""Even after the time limit, waves run for at least this share of the time that their preparation took."""
+"""Least running time of the waves, even after the time limit, as a share of the time of their preparation."""
 
 DAMPINGS, MIN_PROGRESS = (0.25, 0.5, 0.8), 0.5
-"""Damping factors, tried in turn: a round that leaves more than this share of the residual switches to the next one."""
+"""Damping factors, and largest share of the residual that a round may leave before the next factor follows."""
 
 UNKNOWN_ERROR = 0.5
 """Estimated error of marginals if there is no other estimate to compare them with."""
 
 MAX_AXES, MAX_CELLS = 8, 1 << 10
-"""Largest number of variables and cells of a factor: one thread passes all of its messages."""
+"""Largest numbers of variables and cells of a factor: one thread computes all of its messages."""
 
 EXPECTED_WAVES, CPU_CELLS_PER_SECOND = 100, 3e7
-"""Expected waves until convergence, and message cells a second on a CPU, to decide if a GPU's start-up pays."""
+"""Expected waves until convergence, and message cells per second on a CPU, to decide whether starting a GPU pays."""
 
 
 class _Arrays(NamedTuple):
-    """Arrays for the kernels: for each state, the summed logarithms of one-variable factors; other factors by size."""
+    """Arrays for the kernels: the summed logarithms of one-variable factors by state, and other factors by size."""
 
     biases: NDArray[np.float64]
     classes: list[FactorClass]
@@ -99,7 +99,7 @@ def arrays_of(factors: FactorList, sizes: NDArray[np.int64]) -> _Arrays:
 
 
 def belief_waves(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield estimates of belief propagation; none if tables are too large, or no GPU may be used or would pay.
+    """Yield estimates of belief propagation; none if tables are too large, or no GPU is allowed or worth its start.
 
     Args:
         problem: Problem of a sum of products.
@@ -126,7 +126,7 @@ def belief_waves(problem: Problem, options: CheckedOptions, limits: Limits) -> I
         yield SumEstimate(METHOD, -math.inf, 0.0)
         return
     device = cast("CudaDevice", devices_of(backend)[0])
-    # Loads CuPy, which calls on the CPU do not need.
+    # Imported here because calls on the CPU need no CuPy.
     from elimina.backends.cuda.message_waves import MessageWaves
 
     try:
@@ -145,7 +145,7 @@ def _estimates(
     limits: Limits,
     preparation: float,
 ) -> Iterator[SumEstimate]:
-    # Other methods run between estimates, so the device is released meanwhile.
+    # The device is released between estimates, while other methods run.
     count, failures, residual, started = 0, 0, math.inf, time.monotonic()
     while residual > TOLERANCE and count < MAX_WAVES:
         before = residual
@@ -170,7 +170,7 @@ def _estimate(
     with device.arrays():
         log_z, marginals = waves.log_sum(), waves.marginals()
     if log_z == -math.inf:
-        # Messages have underflowed, which does not prove a sum of 0.
+        # A sum of 0 is not proved: messages may have underflowed.
         return
     errors = np.full(len(sizes), min(1.0, UNKNOWN_ERROR + residual))
     figures = {"waves": count, "residual": residual}

@@ -1,9 +1,9 @@
 """Assignments in the order of their values, by best-first search guided by the messages of an elimination.
 
 R. Dechter, N. Flerova, R. Marinescu, "Search algorithms for m best solutions for graphical models", AAAI 2012. The
-messages of one elimination give the regret of each value: its cost beyond that of the best value. With exact messages,
+messages of one elimination give the regret of each value: its cost minus that of the best value. With exact messages,
 the search only visits prefixes of assignments that it returns. Messages of mini-buckets are bounds: the looser they
-are, the more other prefixes are visited.
+are, the more additional prefixes are visited.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from elimina.running.plan_choice import plan_on
 from elimina.running.rounding import TOLERANCES, rounding
 
 TIE_TOLERANCE = 1e-9
-"""Relative difference up to which costs of floats are ties, broken by depth."""
+"""Relative difference up to which float costs count as equal; the depth then decides."""
 
 MAX_COST_SUM = 2**53
-"""Limit of sums of integer costs, which are compared as floats."""
+"""Limit on sums of integer costs, which are compared as floats."""
 
 MESSAGE_MEMORY_SHARE = 0.5
 """Share of the memory for messages of mini-buckets; the search gets the rest."""
@@ -49,20 +49,20 @@ MESSAGE_SECONDS = 10.0
 """Estimated time of mini-buckets in seconds if exact messages do not fit."""
 
 _BRANCH_BYTES, _SIBLING_BYTES = 400, 24
-"""Bytes of a branch without its arrays, and of a sibling in it."""
+"""Bytes of a branch without its arrays, and of each sibling in it."""
 
 
 class _Level(NamedTuple):
-    """Choice of a variable's value, given those of the levels before.
+    """Choice of a variable's value, given the values at earlier levels.
 
     Attributes:
         size: Number of values.
         offsets: Offset of each table of the choice, and of each message that these tables replace.
-        strides: Strides of the variable in the tables; 0 in the messages.
+        strides: Strides of the variable in the tables; 0 for messages.
         signs: 1 for tables, -1 for messages.
-        levels: Earlier levels that each table or message depends on, concatenated.
+        levels: Earlier levels on which each table or message depends, concatenated.
         level_strides: Stride of each of ``levels`` in its table or message.
-        owners: Number of the table or message of each of ``levels``.
+        owners: Number of the table or message to which each of ``levels`` belongs.
     """
 
     size: int
@@ -75,7 +75,7 @@ class _Level(NamedTuple):
 
 
 class _Branch(NamedTuple):
-    """A path of the search, and the siblings that it passed, by their costs.
+    """A path of the search, and the siblings along it, sorted by cost.
 
     Attributes:
         values: Value at each level.
@@ -91,19 +91,19 @@ class _Branch(NamedTuple):
 
 
 class BestAssignments:
-    """A best-first search that yields assignments, the best first.
+    """A best-first search that yields assignments in the order of their values.
 
     Args:
         problem: Problem of the task ``mpe``, with all values of all variables.
         options: Options of the plan.
-        distance: Least number of variables in which an assignment differs from each earlier one.
-        is_over: Function that returns whether the search is to end.
+        distance: Least number of variables in which an assignment has to differ from each earlier one.
+        is_over: Function that returns whether the search has to end.
 
     Attributes:
-        statistics: Figures of the elimination, as in ``Result.stats``.
-        is_complete: True if there are no more assignments.
-        unproven: The next assignment, with its value and the largest rounding error, if that hides whether others are
-            better; else None.
+        statistics: Statistics of the elimination, as in ``Result.stats``.
+        is_complete: True if there are no further assignments.
+        unproven: The next assignment with its value and the largest rounding error, if rounding hides whether other
+            assignments are better; otherwise None.
 
     Raises:
         MemoryLimitError: Not even small mini-buckets fit.
@@ -129,7 +129,7 @@ class BestAssignments:
         self._tie_tolerance = 0.0 if heuristic.is_integer else TIE_TOLERANCE
         self._memory = host_memory(options)
         self._order = [*reversed(heuristic.plan.order)]
-        # Variables in no table come last: all of their values are equally good.
+        # Variables in no table come last, because all of their values are equally good.
         idle = set(range(len(problem.model.variables))).difference(self._order, problem.fixed)
         self._order += sorted(idle)
         self._levels = _levels(heuristic, [problem.model.sizes[v] for v in sorted(idle)])
@@ -145,7 +145,7 @@ class BestAssignments:
         return self._heuristic.bound_of(cost) if math.isfinite(cost) else None
 
     def __iter__(self) -> Iterator[tuple[int | float, list[int]]]:
-        """Yield values in the model's units, and a value index for each variable; end where rounding hides the order.
+        """Yield values in the model's units, and a value index for each variable; end if rounding hides the order.
 
         Raises:
             MemoryLimitError: The paths of the search do not fit.
@@ -190,7 +190,7 @@ class BestAssignments:
         return rounding(self._problem, self._heuristic.plan, total, self._heuristic.encoded.constants, len(self._order))
 
     def _descend(self, values: NDArray[np.int32], level: int, cost: float) -> tuple[NDArray[np.int32] | None, float]:
-        """Descend by the best values while no other branch is better; return values (None: incomplete), and a cost."""
+        """Descend by best values while no other branch is better; return the values (None: incomplete) and the cost."""
         limit = self._heap[0][0] if self._heap else math.inf
         siblings: list[tuple[float, int, int]] = []
         # Number of variables in which the path differs from each earlier assignment.
@@ -216,7 +216,7 @@ class BestAssignments:
             differences += self._earlier[:, level] != best
             level += 1
         if siblings:
-            # The deepest node breaks ties: it is closest to an assignment.
+            # Ties are broken by depth: the deepest node is closest to an assignment.
             siblings.sort(key=lambda sibling: (sibling[0], -sibling[1]))
             branch = _Branch(values, *map(list, zip(*siblings, strict=True)))
             self._charge(_BRANCH_BYTES + values.nbytes + _SIBLING_BYTES * len(siblings))
@@ -224,7 +224,7 @@ class BestAssignments:
         return (values if level == len(self._levels) else None), cost
 
     def _regrets(self, level: int, values: NDArray[np.int32]) -> NDArray[np.float64]:
-        """Return the increase of the bound by each value of a level."""
+        """Return the increase of the bound for each value of a level."""
         size, offsets, strides, signs, levels, level_strides, owners = self._levels[level]
         if not len(offsets):
             return np.zeros(size)
@@ -234,7 +234,7 @@ class BestAssignments:
         totals = (signs @ np.where(is_forbidden, 0, cells).astype(self._sum_type)).astype(np.float64)
         totals[is_forbidden] = math.inf
         least = totals.min()
-        # Rounding errors must not make a path better than its beginning.
+        # Rounding errors must not make a path better than its prefix.
         return totals - least if self._is_exact and math.isfinite(least) else np.maximum(totals, 0.0)
 
     def _charge(self, size: int) -> None:
@@ -250,7 +250,7 @@ def _messages(problem: Problem, options: CheckedOptions) -> tuple[Heuristic, dic
     """Run an elimination, by mini-buckets if exact messages do not fit; return its heuristic and its statistics."""
     order = elimination_order(problem, options)
     backend = backend_of(options)
-    # Each variable has to have its own bucket, so no step may eliminate several variables.
+    # Each variable needs its own bucket, so no step may eliminate several variables.
     plan = plan_on(backend, problem, order, options)
     if not plan.fits:
         message_bytes = MESSAGE_MEMORY_SHARE * host_memory(options)
@@ -262,7 +262,7 @@ def _messages(problem: Problem, options: CheckedOptions) -> tuple[Heuristic, dic
 
 
 def _levels(heuristic: Heuristic, idle_sizes: Sequence[int]) -> list[_Level]:
-    """Return the levels of the search: the last variable of the order first, then those in no table."""
+    """Return the levels of the search: variables in reverse elimination order, then those in no table."""
     guide = heuristic.guide
     last = len(guide.sizes) - 1
     tables: list[list[tuple[int, int, int, Sequence[tuple[int, int]]]]] = [[] for _ in guide.sizes]
@@ -288,14 +288,14 @@ def _levels(heuristic: Heuristic, idle_sizes: Sequence[int]) -> list[_Level]:
 def ranked_assignments(
     model: Model, evidence: Evidence, options: CheckedOptions, within: float, distance: int
 ) -> Iterator[RankedAssignment]:
-    """Yield the assignments of a model, the best first.
+    """Yield the assignments of a model in the order of their values, the best first.
 
     Args:
         model: Any model.
         evidence: Evidence for the model.
         options: Options of the plan.
-        within: Distance from the value of the first assignment up to which others follow.
-        distance: Least number of variables in which an assignment differs from each earlier one.
+        within: Largest distance of a value from the value of the first assignment.
+        distance: Least number of variables in which an assignment has to differ from each earlier one.
     """
     observed = with_evidence(model, "mpe", evidence)
     problem = prepare(observed.model, "mpe", observed.values)

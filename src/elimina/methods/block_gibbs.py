@@ -1,10 +1,10 @@
-"""Gibbs sampling of blocks: a block is drawn given all other variables, by an elimination with small tables.
+"""Blocked Gibbs sampling: a block is drawn given all other variables, by an elimination with small tables.
 
 Jensen, Kong and Kjaerulff 1995, "Blocking Gibbs sampling in very large probabilistic expert systems"; Bidyuk and
 Dechter 2007, "Cutset sampling for Bayesian networks". Marginals are means of each block's marginals given the other
-variables. If chains stay in different modes, each gets replicas, which sample flatter distributions (Geyer 1991,
-"Markov chain Monte Carlo maximum likelihood"). Neighbouring replicas exchange the states of the variables outside a
-block, with a probability that depends on the sums over the block. Replicas also give an estimate of the sum.
+variables. If chains stay in different modes, each gets replicas that sample flatter distributions (Geyer 1991, "Markov
+chain Monte Carlo maximum likelihood"). Neighbouring replicas exchange the states of the variables outside a block, with
+a probability that depends on the sums over the block. Replicas also give an estimate of the sum.
 """
 
 from __future__ import annotations
@@ -27,49 +27,49 @@ from elimina.problem.preparation import Problem
 METHOD = "block Gibbs sampling"
 
 CHAINS, TEMPERED_CHAINS = 8, 4
-"""Number of chains (their differences give the error), and of chains with replicas."""
+"""Number of chains, whose differences give the error, and number of chains with replicas."""
 
 CHAIN_BYTES = 1 << 11
 """Bytes for each variable: its positions in blocks, and its states in all chains."""
 
 MAX_CELLS, MAX_SWEEP_CELLS = 1 << 13, 1 << 22
-"""Largest number of cells of one table, and of all tables, in the eliminations of blocks: larger tables take more time
+"""Largest number of cells of one table and of all tables in the eliminations of blocks; larger tables take more time
 than they save."""
 
 CELL_BYTES = 8
 
 MOMENTS = 4
-"""Sums over sweeps for each chain and power: see the core's `BlockGibbs.run`."""
+"""Number of sums over sweeps for each chain and power: see the core's ``BlockGibbs.run``."""
 
 MAX_ROUNDS = (32, 16, 8)
-"""Largest numbers of stored rounds of sweeps; memory decides between them. Pairs of rounds are merged beyond it."""
+"""Largest numbers of stored rounds of sweeps, chosen by the memory; beyond this number, pairs of rounds are merged."""
 
 BURN_IN_SHARE = 0.125
-"""Share of the first rounds that are discarded."""
+"""Share of the rounds that are discarded at the start."""
 
 ROUND_SECONDS = 0.05
-"""Time of a round."""
+"""Seconds of a round."""
 
 ROUNDS_SHARE = 0.5
-"""Share of the memory that rounds may take, unless their number is the smallest; blocks get the rest."""
+"""Share of the memory for rounds, unless their number is the smallest one; the rest is for blocks."""
 
 BLOCK_SECONDS = 3e-4
-"""Seconds for each variable that making the blocks and the first sweeps take."""
+"""Seconds per variable for making the blocks and for the first sweeps."""
 
 TRIAL_ROUNDS, STUCK_RATIO, MIN_STUCK_ERROR = 6, 1.4, 0.003
-"""Number of rounds after which stuck chains get replicas. Squared errors are estimated from the differences of chains
-and from those of half chains: chains are stuck if the first exceeds the second by this ratio (1 for independent halves,
-2 for chains that do not move), and the error by chains exceeds this minimum."""
+"""Number of rounds after which stuck chains get replicas; and limits above which chains are stuck. Squared errors are
+estimated from the differences between chains and between half chains: the first limit is on their ratio (1 for
+independent halves, 2 for chains that do not move), the second one on the error estimated from chains."""
 
 PILOT_POWERS = (*np.geomspace(1.0, 0.05, 8).tolist(), 0.0)
-"""Powers of a pilot run, from which the powers of the replicas are interpolated."""
+"""Powers in a pilot run; the powers of the replicas are interpolated between them."""
 
 PILOT_SWEEPS = 10
-"""Number of counted sweeps of a pilot run, after as many uncounted ones."""
+"""Number of counted sweeps in a pilot run, which follow as many uncounted ones."""
 
 POWER_STEP, MAX_POWERS = 1.0, 48
-"""Distance between neighbouring powers, as the standard deviation of the logarithm of the quotient of their sums over a
-block; largest number of powers."""
+"""Distance between neighbouring powers: the standard deviation of the logarithm of the ratio of their sums over a
+block; and largest number of powers."""
 
 
 class _Round(NamedTuple):
@@ -77,7 +77,7 @@ class _Round(NamedTuple):
 
     Attributes:
         sums: Marginals of each chain and state.
-        draws: Draws of each chain and variable.
+        draws: Number of draws of each chain and variable.
         moments: Moments of each chain and power.
     """
 
@@ -87,12 +87,12 @@ class _Round(NamedTuple):
 
 
 def _total(rounds: Sequence[_Round]) -> _Round:
-    """Return one round with the sums of some rounds; there must be at least one."""
+    """Return one round with the sums of several rounds, at least one."""
     return _Round(*(sum(sums[1:], sums[0]) for sums in zip(*rounds, strict=True)))
 
 
 class _Chains:
-    """Chains, and the sums of their marginals in rounds of equally many sweeps.
+    """Chains, with sums of their marginals in rounds of equally many sweeps.
 
     Args:
         factors: Positive factors.
@@ -104,7 +104,7 @@ class _Chains:
 
     Raises:
         MemoryLimitError: No blocks fit the memory.
-        Stopped: Time was up before the chains began.
+        Stopped: The time ended before the chains began.
     """
 
     def __init__(
@@ -123,7 +123,7 @@ class _Chains:
         self.rounds: list[_Round] = []
 
     def _sampler_within(self, limits: Limits, max_rounds: int) -> BlockGibbs:
-        """Return the sampler of the largest blocks within the memory.
+        """Return the sampler with the largest blocks that fit the memory.
 
         Raises:
             MemoryLimitError: No blocks fit the memory.
@@ -133,7 +133,7 @@ class _Chains:
         held += len(self.powers) * self._factors.values.nbytes + CHAIN_BYTES * len(self._sizes)
         max_table_cells = (limits.memory_bytes - held) / CELL_BYTES
         least = float(self._sizes.max())
-        # Most variables are eliminated with tables that are far smaller than the largest one.
+        # Most tables in an elimination are far smaller than the largest one, so this is multiplied by 16.
         cells = max(least, min(MAX_CELLS, min(16 * max_table_cells, MAX_SWEEP_CELLS) / len(self._sizes)))
         while True:
             sampler = BlockGibbs(
@@ -162,19 +162,19 @@ class _Chains:
         )
 
     def run(self, sweeps: int, seconds: float) -> int:
-        """Run sweeps within the time; return their number."""
+        """Run sweeps within the time limit; return their number."""
         sums, draws, moments = self._current
         return self._sampler.run(sweeps, sums.reshape(-1), draws.reshape(-1), moments.reshape(-1), seconds)
 
     def advance(self, limits: Limits) -> None:
-        """Finish a round; if time ends before, the next call continues it."""
+        """Finish a round; if time ends before, the next call resumes it."""
         begun = time.monotonic()
         while self._remaining:
             self._remaining -= self.run(self._remaining, limits.seconds)
             if self._remaining and limits.is_over:
                 return
         if time.monotonic() - begun < ROUND_SECONDS / 2 and self._merged == 1:
-            # The rounds so far are too short: they become burn-in, and later ones get more sweeps.
+            # Too short rounds are discarded as burn-in, and later rounds get more sweeps.
             self._sweeps, self.rounds = 2 * self._sweeps, []
         self.rounds.append(self._current)
         if len(self.rounds) == self._max_rounds:
@@ -184,11 +184,11 @@ class _Chains:
 
     @property
     def age(self) -> int:
-        """Number of rounds since they have their final length; the rounds inside a merged one are counted singly."""
+        """Number of rounds since their length became final, counting the rounds in a merged one separately."""
         return self._merged * len(self.rounds)
 
     def half_chains(self) -> NDArray[np.float64]:
-        """Return the mean marginals of the first halves of all chains after burn-in, then of the second halves.
+        """Return the mean marginals of the first halves of all chains after burn-in, followed by the second halves.
 
         A single round has no first half.
         """
@@ -198,18 +198,18 @@ class _Chains:
         return np.concatenate([half.sums / np.repeat(half.draws, self._sizes, axis=1) for half in halves])
 
     def _settled(self) -> list[_Round]:
-        """Return the rounds after burn-in; all rounds if there are none after it."""
+        """Return the rounds after burn-in, or all rounds if there are none after it."""
         return self.rounds[math.ceil(BURN_IN_SHARE * len(self.rounds)) :] or self.rounds
 
     def log_z(self) -> tuple[float | None, float]:
-        """Return the estimated logarithm of the sum, and its standard error; None and infinity if there is no estimate.
+        """Return the estimated logarithm of the sum and its standard error; None and infinity if there is no estimate.
 
-        An estimate needs the power 0, and powers so close that each ratio of sums is within the range of floats.
+        An estimate requires the power 0, and powers so close that each ratio of sums is within the range of floats.
         """
         if self.powers[-1] != 0:
             return None, math.inf
         moments = _total(self._settled()).moments
-        # The ratio of the sums at two powers is the mean of the quotient of a block's sums at these powers.
+        # The ratio of the sums at two powers is the mean ratio of a block's sums at these powers.
         ratios = moments[:, 1:, 3] / moments[:, 1:, 0]
         if not (ratios > 0).all():
             return None, math.inf
@@ -219,7 +219,7 @@ class _Chains:
         return float(np.log(self._sizes).sum() + pooled + self._factors.log_scale), error
 
     def deviations(self) -> NDArray[np.float64]:
-        """Return the standard deviation of the logarithm of the quotient of sums, between each power and the next."""
+        """Return the standard deviation of the logarithm of the ratio of sums for each power and the next one."""
         moments = self._current.moments.sum(axis=0)[1:]
         count, mean = moments[:, 0], moments[:, 1] / moments[:, 0]
         deviations: NDArray[np.float64] = np.sqrt(np.maximum(moments[:, 2] / count - mean**2, 0))
@@ -238,10 +238,10 @@ def round_bytes(count: int, sizes: NDArray[np.int64]) -> float:
 def estimated_errors(
     means: NDArray[np.float64], shares: NDArray[np.float64], sizes: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return the Hellinger distance of each variable's mean marginal from the exact one, by its standard error.
+    """Estimate, from standard errors, the Hellinger distance of each variable's mean marginal from the exact one.
 
     Args:
-        means: Independent means of the marginals, whose differences give the standard errors.
+        means: Independent means of the marginals; their differences give the standard errors.
         shares: Means of ``means``.
         sizes: Number of states of each variable.
 
@@ -251,7 +251,7 @@ def estimated_errors(
         array([0.041])
     """
     variances = means.var(axis=0, ddof=1) / len(means)
-    # A small change d of a share p changes the squared distance by d^2 / 8p.
+    # A small change d of a probability p changes the squared distance by d^2 / 8p.
     squares = np.divide(variances, 8 * shares, out=np.zeros(len(shares)), where=shares > 0)
     return np.sqrt(np.minimum(np.add.reduceat(squares, np.cumsum(sizes) - sizes), 1.0))
 
@@ -260,10 +260,10 @@ class _Answer(NamedTuple):
     """Marginals and their errors.
 
     Attributes:
-        chain_shares: Marginals by each chain, shape ``(chains, states)``.
-        shares: Marginals by all chains.
-        by_chains: Error of each variable's marginal, by the differences of chains.
-        by_halves: Error of each variable's marginal, by the differences of halves of chains.
+        chain_shares: Marginals from each chain, shape ``(chains, states)``.
+        shares: Marginals from all chains.
+        by_chains: Error of each variable's marginal, estimated from the differences between chains.
+        by_halves: Error of each variable's marginal, estimated from the differences between halves of chains.
     """
 
     chain_shares: NDArray[np.float64]
@@ -273,7 +273,7 @@ class _Answer(NamedTuple):
 
     @staticmethod
     def of(chains: _Chains, sizes: NDArray[np.int64], count: int) -> _Answer:
-        """Return the answer of the first chains."""
+        """Return the answer from the first ``count`` chains."""
         halves = chains.half_chains()
         shares = halves.mean(axis=0)
         by_chains = halves.reshape(-1, count, len(shares)).mean(axis=0)
@@ -282,17 +282,17 @@ class _Answer(NamedTuple):
 
     @property
     def is_stuck(self) -> bool:
-        """True if chains hardly move: their means differ far more than the halves of a chain do."""
+        """True if chains hardly move: their means differ far more than the halves of each chain."""
         ratio = np.square(self.by_chains).mean() / max(np.square(self.by_halves).mean(), 1e-300)
         return bool(ratio > STUCK_RATIO and self.by_chains.mean() > MIN_STUCK_ERROR)
 
     def estimate(self, log_z: float | None, log_z_error: float) -> SumEstimate:
-        """Return the estimate; its error is the larger one of two: by halves (of drifting chains), and by chains."""
+        """Return the estimate with the larger of two errors: from halves of chains (if these drift) and from chains."""
         count = len(self.chain_shares)
         folds = SampleFolds(np.full(count, 1 / count), self.chain_shares / count)
         errors = np.maximum(self.by_chains, self.by_halves)
         if self.is_stuck:
-            # The start of a chain decides on its mode. So the mean of many chains is as far off as each of them, and
+            # The start of a chain determines its mode. The mean of many chains then has the error of a single one, and
             # they form a single fold, because they cannot measure another estimate.
             errors = np.minimum(math.sqrt(count) * errors, 1.0)
             folds = SampleFolds(np.ones(1), self.shares[None])
@@ -300,7 +300,7 @@ class _Answer(NamedTuple):
 
 
 def block_gibbs(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield the marginals of ever longer chains; none if memory is short, or if there are forbidden tuples.
+    """Yield the marginals from chains of growing length; none if memory is short, or if tuples are forbidden.
 
     Args:
         problem: Problem of a sum of products.
@@ -335,7 +335,7 @@ def block_gibbs(problem: Problem, options: CheckedOptions, limits: Limits) -> It
     sum_answer: tuple[float | None, float] = (None, math.inf)
     while True:
         chains.advance(limits)
-        # Until replicas have exchanged states, all chains may agree because they are in one mode.
+        # Before replicas have exchanged states, chains may agree only because they are in the same mode.
         if chains.rounds and (len(chains.powers) == 1 or chains.age >= TRIAL_ROUNDS):
             answer, sum_answer = _Answer.of(chains, sizes, count), chains.log_z()
         yield SumEstimate(METHOD) if answer is None else answer.estimate(*sum_answer)
@@ -346,7 +346,7 @@ def block_gibbs(problem: Problem, options: CheckedOptions, limits: Limits) -> It
 
 
 def _tempered(factors: FactorList, sizes: NDArray[np.int64], limits: Limits, max_rounds: int) -> _Chains | None:
-    """Return chains with replicas; None if they do not fit, or time is up."""
+    """Return chains with replicas; None if they do not fit, or if time ends."""
     try:
         powers = _powers(factors, sizes, limits)
         return _Chains(factors, sizes, powers, TEMPERED_CHAINS, limits, max_rounds) if powers else None
@@ -355,7 +355,7 @@ def _tempered(factors: FactorList, sizes: NDArray[np.int64], limits: Limits, max
 
 
 def _powers(factors: FactorList, sizes: NDArray[np.int64], limits: Limits) -> Sequence[float]:
-    """Return powers from 1 to 0 with about equal rates of exchange between neighbours; none if time is up."""
+    """Return powers from 1 to 0 with similar rates of exchange between neighbours; none if time ends."""
     pilot = _Chains(factors, sizes, PILOT_POWERS, 1, limits, 1)
     pilot.run(PILOT_SWEEPS, limits.seconds)
     pilot.forget()

@@ -1,7 +1,7 @@
-"""Bounds on a sum by weighted mini-buckets whose weights and cost shifts are optimised (Liu and Ihler 2011).
+"""Bounds on a sum by weighted mini-buckets with optimised weights and cost shifts (Liu and Ihler 2011).
 
-Any weights and any shifts bound the sum by Hölder's inequality. The upper bound is a convex function of both; the lower
-bound, with negative weights, is smooth. Both are improved by a quasi-Newton method, in trees of rising i-bounds.
+By Hölder's inequality, any weights and any shifts give a bound. The upper bound is a convex function of both; the lower
+bound, which has negative weights, is smooth. Both are improved by a quasi-Newton method, in trees of growing i-bounds.
 """
 
 from __future__ import annotations
@@ -29,49 +29,48 @@ from elimina.problem.preparation import Problem, prepare
 from elimina.running.pool import spread
 
 Clock = Callable[[], float]
-"""Clock of a time budget: ``time.monotonic`` if the call has a time limit, otherwise ``time.thread_time``, with which
-other work on the machine does not make bounds worse."""
+"""Clock of a time budget: ``time.monotonic`` if the call has a time limit, otherwise ``time.thread_time``, so that
+other work on the machine does not worsen the bounds."""
 
 MAX_SECONDS = 12.0
 """Seconds of the optimisation without a time limit."""
 
 MAX_ORDERS = 8
-"""Largest number of tried orders, by min-fill with different seeds."""
+"""Largest number of orders that are tried, by min-fill with different seeds."""
 
 _ORDER_SECONDS = 0.2
-"""Seconds of the search for one tried order."""
+"""Seconds of the search for each order that is tried."""
 
 _TRIALS_SHARE, _TRIAL_SHARE = 0.1, 0.02
-"""Share of the time for trials of orders, and share of the time for one trial."""
+"""Share of the time for all trials of orders, and share of the time for one trial."""
 
 _TRIAL_EVALUATIONS = 12
-"""Evaluations of each side in the trial of an order; the order with the smallest gap after them is chosen."""
+"""Number of evaluations of each side in the trial of an order; the smallest gap after them decides."""
 
 _RUNG_SHARES = (0.2, 1.0)
-"""Shares of the remaining time for the first, smaller i-bound, and for the second."""
+"""Shares of the remaining time for the first, smaller i-bound and for the second one."""
 
 _RUNG_EVALUATIONS = 40
-"""Evaluations of each side that must fit the time at an i-bound: they bring most of the gain."""
+"""Number of evaluations of each side that has to fit the time at an i-bound: they bring most of the gain."""
 
 _TURN_EVALUATIONS = 4
-"""Evaluations in one turn of a side; the gain of the turn decides which side is next."""
+"""Number of evaluations in one turn of a side; the gain of a turn decides which side is next."""
 
 CELL_SECONDS = 1e-8
-"""Seconds of an evaluation for each cell, until it is measured."""
+"""Seconds per cell of an evaluation, as long as they have not been measured."""
 
 MEMORY_SHARE = 0.75
-"""Share of the memory for the tree's tables and the parameters."""
+"""Share of the memory for the tables and the parameters of a tree."""
 
 _FIRST_SIDE_SHARE = 0.4
-"""Share of an i-bound's time for the upper bound, if it has to come first because the lower bound needs its messages or
-its memory."""
+"""Share of an i-bound's time for the upper bound, if the lower bound has to wait for its messages or its memory."""
 
 _ASSIGNMENT_SHARE = 0.1
-"""Share of the time for a local search for an assignment, if no message leads to one."""
+"""Share of the time for a local search for an assignment, if no assignment can be decoded from messages."""
 
 _STALLED_STEPS, _STALLED_GAIN = 10, 2e-3
-"""The optimisation in a tree ends if so many steps together gained at most this share of the gap (of 1, if the gap is
-infinite)."""
+"""Number of steps that end the optimisation in a tree if they together gain at most this share of the gap (of 1, if the
+gap is infinite)."""
 
 _SIDES: tuple[Bound, Bound] = ("upper", "lower")
 """Sides of the bounds."""
@@ -81,11 +80,11 @@ class SumBounds(NamedTuple):
     """Bounds on the natural logarithm of a sum, and an estimate of its distribution.
 
     Attributes:
-        lower: Lower bound; minus infinity: there is none, or the sum is 0.
-        upper: Upper bound; minus infinity: the sum is 0.
+        lower: Lower bound; minus infinity if there is none, or if the sum is 0.
+        upper: Upper bound; minus infinity if the sum is 0.
         tree: Mini-buckets that were improved last.
-        order: Variables of ``shares``: the free ones in elimination order.
-        shares: Estimated marginals, one variable's states after another's; empty: there are none.
+        order: Variables of ``shares``: the free variables in elimination order.
+        shares: Estimated marginals, one variable after another; empty if there are none.
     """
 
     lower: float
@@ -103,8 +102,8 @@ class _SideRun:
         clock: Clock of the budget: see ``Clock``.
 
     Attributes:
-        bounds: Better and better bounds.
-        gain_rate: Gain of the last turn for each second; infinity before the first one.
+        bounds: Generator of improving bounds.
+        gain_rate: Gain per second in the last turn; infinity before the first turn.
         is_done: True if the optimisation has ended.
     """
 
@@ -116,7 +115,7 @@ class _SideRun:
         self._seconds = 0.0
 
     def take_turn(self, seconds: float) -> float:
-        """Improve the bound by some evaluations, if it has not ended and time permits; return the seconds taken."""
+        """Improve the bound by some evaluations, unless it has ended or time is short; return the seconds taken."""
         started, elapsed = self._clock(), 0.0
         before = self.bounds[-1:]
         last = self.side.evaluations + _TURN_EVALUATIONS
@@ -136,7 +135,7 @@ class _SideRun:
 
     @property
     def cell_seconds(self) -> float:
-        """Seconds of an evaluation for each cell, measured so far."""
+        """Seconds per cell of an evaluation, as measured so far."""
         return self._seconds / max(1, self.side.evaluations) / max(1, self.side.tree.total_cells)
 
     def is_stalled(self, least: float) -> bool:
@@ -147,12 +146,12 @@ class _SideRun:
 def improve_bounds(
     problem: Problem, options: CheckedOptions, memory_bytes: int, deadline: float, clock: Clock = time.monotonic
 ) -> Iterator[SumBounds]:
-    """Yield better and better bounds on a sum.
+    """Yield improving bounds on a sum.
 
     Args:
         problem: Problem of the task ``pr``.
-        options: Options with the threads, the seed of orders, and an order or i-bound that is asked for.
-        memory_bytes: Bytes that tables and parameters may take.
+        options: Options with the number of threads, the seed of orders, and a requested order or i-bound.
+        memory_bytes: Memory limit of tables and parameters, in bytes.
         deadline: Deadline by the clock.
         clock: Function that returns the time in seconds.
 
@@ -179,11 +178,11 @@ class BoundOptimisation:
         self._shares = np.zeros(0)
         self._allowed: list[int] | None = None
         self._sums_slices = True
-        self._sides = 2  # number of sides in the memory at the same time
+        self._sides = 2  # number of sides in memory at the same time
 
     @property
     def _now(self) -> float:
-        """Time by the clock, including other threads."""
+        """Time of the clock, including the time of other threads."""
         return self._clock() + self._other_seconds
 
     @property
@@ -195,7 +194,7 @@ class BoundOptimisation:
         return min(self._sides, self._options.host_threads)
 
     def run(self) -> Iterator[SumBounds]:
-        """Yield bounds in trees of rising i-bounds.
+        """Yield bounds in trees of growing i-bounds.
 
         Raises:
             MemoryLimitError: Not even the smallest mini-buckets fit.
@@ -211,7 +210,7 @@ class BoundOptimisation:
             if -math.inf in logarithms.constants:
                 yield SumBounds(-math.inf, -math.inf, tree, self._order, np.zeros(0))
                 return
-            # The lower bound is not concave: starting from the shifts of another tree would be worse than from none.
+            # The lower bound is not concave: the shifts of another tree would be a worse start than no shifts.
             above = BoundedSide(tree, logarithms, "upper", previous=above)
             below = BoundedSide(tree, logarithms, "lower")
             yield from self._improve(above, below, self._now + share * self._seconds)
@@ -229,7 +228,7 @@ class BoundOptimisation:
         return self._options.ibound not in (None, "auto")
 
     def _choose_order(self) -> Iterator[SumBounds]:
-        """Choose the order whose small mini-buckets bound the sum best after a few steps; yield bounds after each."""
+        """Choose the order with the best bounds from small mini-buckets after a few steps; yield bounds after each."""
         best = math.inf, math.inf
         end = self._now + _TRIALS_SHARE * self._seconds
         tree: MiniBucketTree | None = None
@@ -253,7 +252,7 @@ class BoundOptimisation:
                 return
 
     def _trial(self, tree: MiniBucketTree, logarithms: FactorLogarithms, end: float) -> dict[Bound, float]:
-        """Return each side's bound after a few evaluations; infinite if there is none."""
+        """Return the bound of each side after a few evaluations; infinite without a bound."""
         bounds: dict[Bound, float] = {"upper": math.inf, "lower": -math.inf}
         for sides in (_SIDES,) if self._sides == 2 else ((side,) for side in _SIDES):
             runs = [_SideRun(BoundedSide(tree, logarithms, side), self._clock) for side in sides]
@@ -263,7 +262,7 @@ class BoundOptimisation:
         return bounds
 
     def _orders(self) -> Iterator[Sequence[int]]:
-        """Yield different quick orders, or the requested one."""
+        """Yield different quick orders; only the requested order if there is one."""
         if not isinstance(self._options.order, str):
             yield elimination_order(self._problem, self._options)
             return
@@ -279,7 +278,7 @@ class BoundOptimisation:
     def _tree(self, least: int, share: float) -> MiniBucketTree | None:
         """Return the mini-buckets of the largest i-bound within the memory and a share of the time; None if none fit.
 
-        If both sides do not fit at the same time, one of them is kept in the memory from then on.
+        If both sides do not fit at the same time, only one is in memory from then on.
         """
         evaluations = _RUNG_EVALUATIONS * 2 / self._sides_at_once
         cells = share * self._seconds / (evaluations * self._cell_seconds)
@@ -295,14 +294,14 @@ class BoundOptimisation:
             self._sides = 1
 
     def _improve(self, above: BoundedSide, below: BoundedSide, end: float) -> Iterator[SumBounds]:
-        """Improve the sides in a tree until ``end``, and yield the bounds after each step."""
+        """Improve the sides of a tree until ``end``; yield the bounds after each step."""
         tree, blocked = above.tree, below.is_blocked
         runs = [_SideRun(above, self._clock), _SideRun(below, self._clock)]
         if self._sides == 2 and not blocked.any():
             yield from self._improve_sides(runs, end)
             if self._sums_slices and self._upper > -math.inf:
                 lower = below.slices(above.assignments(self._options.seed), below.is_divided)
-                # If slices do not improve the bound, they are not tried with larger mini-buckets, which are slower.
+                # If slices do not improve the bound, larger mini-buckets, which are slower, do without them.
                 self._sums_slices = lower > self._lower
                 self._lower = max(self._lower, lower)
                 yield self._bounds(tree)
@@ -327,7 +326,7 @@ class BoundOptimisation:
             yield self._bounds(tree)
 
     def _allowed_assignment(self) -> NDArray[np.int32]:
-        """Return values in elimination order, of a positive product if local search finds one in time."""
+        """Return values in elimination order; local search gives them a positive product if it finds one in time."""
         if self._allowed is None:
             problem = self._problem
             optimum = prepare(problem.model, "mpe", problem.fixed)
@@ -339,10 +338,10 @@ class BoundOptimisation:
         return np.array([self._allowed[v] for v in self._order], dtype=np.int32)
 
     def _improve_sides(self, runs: Sequence[_SideRun], end: float) -> Iterator[SumBounds]:
-        """Improve sides until ``end`` or until they stall, and yield the bounds after each turn.
+        """Improve sides until ``end`` or until they stall; yield the bounds after each turn.
 
-        Both sides run in parallel if threads and memory permit. Otherwise, each turn goes to the side that gains the
-        most a second.
+        Both sides run in parallel if threads and memory permit. Otherwise, each turn goes to the side with the larger
+        gain per second.
         """
         while True:
             gap = self._upper - self._lower
@@ -357,7 +356,7 @@ class BoundOptimisation:
                 return
 
     def _take_turns(self, runs: Sequence[_SideRun], seconds: float) -> None:
-        """Improve sides in parallel, as far as there are threads, and keep their bounds."""
+        """Improve sides in parallel, as far as there are threads, and store their bounds."""
 
         def work(_: int, items: Iterator[_SideRun]) -> Iterator[float]:
             for run in items:
@@ -365,7 +364,7 @@ class BoundOptimisation:
 
         started = self._clock()
         longest = max((spent or 0.0 for spent in spread(range(self._sides_at_once), runs, work)), default=0.0)
-        # ``time.thread_time`` counts the calling thread only, so the time of other threads is added.
+        # ``time.thread_time`` measures only the calling thread, so the time of other threads is added.
         self._other_seconds += max(0.0, longest - (self._clock() - started))
         for run in runs:
             side, bounds = run.side, run.bounds

@@ -1,4 +1,4 @@
-"""One side of the bounds on a sum by weighted mini-buckets: its weights and cost shifts, and the resulting bound."""
+"""One side of the bounds on a sum by weighted mini-buckets, with its weights and cost shifts."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from elimina.methods.quasi_newton import minimise
 from elimina.planning.tree import Bound, node_weights, tree_of
 
 SLICES = 16
-"""Number of assignments of fixed variables for the bound from below."""
+"""Number of assignments of fixed variables in a lower bound from slices."""
 
 _WEIGHT_SCALES: dict[Bound, float] = {"upper": 3.0, "lower": 0.3}
-"""Scale of a weight's logarithm relative to shifts. It is small for lower bounds, because early changes of weights lead
-to a bad local optimum."""
+"""Scale of a weight's logarithm relative to shifts. It is small for lower bounds, because early changes of the weights
+lead to a bad local optimum."""
 
 _ULPS = 4
-"""Largest error of a constant in units in the last place."""
+"""Largest rounding error of a constant, in units in the last place."""
 
 
 class BoundedSide:
-    """One side of the bounds in a tree, with its best parameters.
+    """One side of the bounds in a tree, with the best parameters so far.
 
     Args:
         tree: The mini-buckets.
         logarithms: Logarithms of the factors along the tree's order.
         side: Side of the bound.
-        maximised: Variables that are not summed over (upper bounds only).
-        previous: Same side in a tree of the same order; its parameters are the start if they give the better bound.
+        maximised: Variables that are maximised instead of summed over (upper bounds only).
+        previous: The same side in a tree of the same order; its parameters are the start if they give the better bound.
     """
 
     def __init__(
@@ -65,16 +65,16 @@ class BoundedSide:
         self._buckets.release_tables()
 
     def temper(self, total: float) -> None:
-        """Set the sum of weights of each maximised variable: the smaller, the closer to a maximum."""
+        """Set the sum of weights of each maximised variable; a smaller sum is closer to a maximum."""
         self._buckets.set_totals(np.where(self._is_maximised, total, 1.0))
 
     @property
     def bound(self) -> float:
-        """The bound with the best parameters so far, rounding included."""
+        """The bound with the best parameters so far, including rounding errors."""
         return self._rounded(self._buckets.bound(self._parameters))
 
     def improve(self) -> Iterator[float]:
-        """Yield better and better bounds, rounding included; none if the first one would be infinite."""
+        """Yield improving bounds, including rounding errors; none if the first one would be infinite."""
         for value, scaled in minimise(self._evaluate, self._parameters / self._scales):
             if value == math.inf:
                 return
@@ -89,7 +89,7 @@ class BoundedSide:
         return self._sign * slope.bound, self._sign * slope.gradient * self._scales
 
     def _rounded(self, bound: float) -> float:
-        """Return a bound with the constants added, rounded outwards; an infinite bound is unchanged."""
+        """Add the constants to a bound, and round the result outwards; an infinite bound is unchanged."""
         if math.isinf(bound):
             return bound
         sizes = math.fsum(map(abs, self._constants)) + abs(bound)
@@ -98,25 +98,25 @@ class BoundedSide:
 
     @property
     def marginals(self) -> NDArray[np.float64]:
-        """Marginals by the beliefs of the last evaluation, in elimination order."""
+        """Marginals from the beliefs of the last evaluation, in elimination order."""
         return self._buckets.marginals
 
     def assignments(self, seed: int) -> NDArray[np.int32]:
-        """Return ``SLICES`` assignments found along the messages, a row each, in elimination order."""
+        """Return ``SLICES`` assignments decoded from the messages, one per row, in elimination order."""
         self._buckets.bound(self._parameters)
         return self._buckets.decode(SLICES, seed % 2**32).reshape(SLICES, -1)
 
     def slices(self, assignments: NDArray[np.int32], is_fixed: NDArray[np.bool_]) -> float:
-        """Return the bound from below by a sum over slices: the distinct assignments of the fixed variables."""
+        """Return the lower bound from a sum over slices, which are the distinct assignments of the fixed variables."""
         bounds = []
         for values in np.unique(np.where(is_fixed, assignments, -1), axis=0).astype(np.int32):
             self._buckets.fix(values)
             bounds.append(self._rounded(self._buckets.bound(self._parameters)))
-        # Each bound is already rounded outwards; the subtracted term covers the rounding of their sum.
+        # Each bound is already rounded outwards; the subtracted term covers rounding errors of their sum.
         return float(np.logaddexp.reduce(bounds)) - _ULPS * len(bounds) * sys.float_info.epsilon
 
     def fix_best(self, assignments: NDArray[np.int32], is_fixed: NDArray[np.bool_]) -> None:
-        """Fix variables to their values in the assignment with the best bound from below."""
+        """Fix variables to their values in the assignment with the best lower bound."""
         best, best_values = -math.inf, None
         for values in np.unique(np.where(is_fixed, assignments, -1), axis=0).astype(np.int32):
             self._buckets.fix(values)
@@ -128,14 +128,14 @@ class BoundedSide:
 
     @property
     def is_divided(self) -> NDArray[np.bool_]:
-        """True for each variable of a divided bucket, in elimination order."""
+        """True for each variable with a partitioned bucket, in elimination order."""
         return np.isin(self.tree.planned.order, self.tree.planned.variables[self.tree.divided])
 
     @property
     def is_blocked(self) -> NDArray[np.bool_]:
         """True for each variable, in elimination order, with several mini-buckets whose product may be 0.
 
-        Negative weights would make the bound from below 0.
+        Negative weights would make the lower bound 0.
         """
         counts: dict[int, int] = {}
         may_be_zero: list[bool] = []

@@ -13,30 +13,30 @@ from elimina.running.advice import check_fits
 from elimina.running.execution import Execution, statistics
 
 Run = Callable[[Execution, dict[str, float]], Result]
-"""Function that runs a plan, and adds to the seconds of its phases."""
+"""Function that runs a plan, and adds the seconds of its phases to a clock."""
 
 _ANSWERS: dict[Answer, tuple[str, str]] = {
     "optimum": ("elimina.methods.optimum", "optimum"),
     "sum": ("elimina.methods.partition_function", "partition"),
     "count": ("elimina.methods.counting", "count"),
 }
-"""Module and function that run a plan, by the kind of its semiring's answer; modules are loaded on first use."""
+"""Module and function that run a plan, by the kind of its semiring's answer; modules are imported on first use."""
 
 _RUNS: dict[type[Form], tuple[str, str]] = {Segments: ("elimina.methods.segments", "optimum_in_segments")}
-"""Module and function for plans of some forms, instead of those in ``_ANSWERS``, because they make further plans."""
+"""Module and function for plans of special forms, which make further plans; they replace those in ``_ANSWERS``."""
 
 
 def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
     """Answer the plan's task.
 
     Args:
-        execution: Plan and backend to run.
-        seconds: Time spent so far by phase; it goes into the result's statistics.
+        execution: Execution of the plan.
+        seconds: Time spent so far by phase, for the result's statistics.
 
     Raises:
         MemoryLimitError: The plan does not fit.
         TimeLimitError: The deadline passed.
-        InternalError: The assignment's value, recomputed on the model, is not the value found.
+        InternalError: The model gives the assignment another value than the plan.
     """
     plan = execution.plan
     check_fits(plan)
@@ -58,7 +58,7 @@ def _run_of(plan: Plan) -> Run:
 
 
 def _resumed(execution: Execution) -> dict[str, int]:
-    """Return the numbers of slices and of an unfinished slice's steps from a checkpoint; empty if there is none."""
+    """Return a checkpoint's numbers of finished slices and of an unfinished slice's steps; empty without one."""
     if execution.checkpoint is None:
         return {}
     steps = execution.checkpoint.steps.get("done", 0)

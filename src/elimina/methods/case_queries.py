@@ -1,4 +1,4 @@
-"""Posteriors, assignments and samples of many cases; plans are kept between calls."""
+"""Posteriors, assignments and samples of many cases; plans are cached between calls."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ Array = NDArray[Any]
 
 @arguments.with_checked_methods
 class CaseQueries(CompiledTree):
-    """Queries about the rows of data frames; the evidence of the tree holds in each row."""
+    """Queries about the rows of data frames; the tree's evidence applies to each row."""
 
     _batch: Batch | EstimatedBatch | None = None
     _decoder: RowDecoder | None = None
 
     _weighted: tuple[Observations, Observed] | None = None
-    """Evidence, and the model with its likelihoods as factors."""
+    """Evidence, and the model with the evidence's likelihoods as factors."""
 
     _joined: tuple[Model, tuple[tuple[int, ...], ...], Model] | None = None
-    """A model, families, and the model with a table over each family."""
+    """A model, families, and this model with a table over each family."""
 
     _summed: tuple[Model, frozenset[int], Model] | None = None
-    """A model, variables that keep their states, and the model with fewer states of all others."""
+    """A model, variables that keep their states, and this model with fewer states of all other variables."""
 
     @one_call_at_a_time
     @memory_errors_of_trees
@@ -61,18 +61,18 @@ class CaseQueries(CompiledTree):
     ) -> Posteriors:
         """Compute the posteriors of many cases at once.
 
-        The evidence of the tree holds in each case, likelihoods included. A case that observes another state than the
-        evidence has probability 0. One pass propagates many cases. Calls with the same columns share the plan,
-        unless likelihoods have changed. If the plan does not fit into memory, each case is exact if it fits alone, and
-        otherwise estimated: ``Posteriors.statuses`` says which, and ``Posteriors.errors`` how well.
+        The evidence of the tree, including likelihoods, applies to each case. A case that contradicts the evidence has
+        probability 0. Cases are propagated in batches. Calls with the same columns share the plan, unless likelihoods
+        have changed. If the plan does not fit into memory, each case is exact if it fits alone, and otherwise
+        estimated: ``Posteriors.statuses`` states this, and ``Posteriors.errors`` the errors.
 
         Args:
-            cases: ``elimina.io.cases.Cases``, or what ``elimina.io.cases.cases_from_frame`` takes: a data frame, a
+            cases: ``elimina.io.cases.Cases``, or an argument of ``elimina.io.cases.cases_from_frame``: a data frame, a
                 mapping from names to sequences, a list of mappings, or an array of shape ``(cases, variables)``.
-            names: The variables whose marginals are computed; None for all.
-            progress: Function to call with the share of the cases that is done, now and then.
-            joints: Sets of variables whose joint posteriors are computed, too: ``Posteriors.joints``.
-            indices: Read the cells as indices of states, -1 unobserved, instead of states.
+            names: The queried variables; None: all.
+            progress: Function to call repeatedly with the finished share of the cases.
+            joints: Sets of variables whose joint posteriors are also computed: ``Posteriors.joints``.
+            indices: Read cells as indices of states (-1: unobserved) instead of states.
             ignore_extra: Ignore columns that are not variables of the model.
 
         Raises:
@@ -109,7 +109,7 @@ class CaseQueries(CompiledTree):
         return posteriors
 
     def _observed_cases(self, cases: Any, indices: bool, ignore_extra: bool) -> tuple[ObservedCases, Model]:
-        """Return cases with the evidence of the tree, and the model with the tree's likelihoods as factors."""
+        """Return cases with the tree's evidence, and the model with the tree's likelihoods as factors."""
         from elimina.methods.batch import with_observations
 
         named, codes = as_cases(cases, self.model, indices=indices, ignore_extra=ignore_extra)
@@ -127,13 +127,13 @@ class CaseQueries(CompiledTree):
         return scope
 
     def _with_joints(self, model: Model, families: tuple[tuple[int, ...], ...]) -> Model:
-        """Return the model with a table over each family; it is kept for the next cases."""
+        """Return the model with a table over each family; it is cached for further cases."""
         if self._joined is None or self._joined[0] is not model or self._joined[1] != families:
             self._joined = model, families, with_scopes(model, families)
         return self._joined[2]
 
     def log_likelihoods(self, cases: Any, *, indices: bool = False, ignore_extra: bool = False) -> Array:
-        """Return the natural logarithm of the probability of each case with the tree's evidence; see ``batch``.
+        """Return the natural logarithm of the probability of each case and the tree's evidence; see ``batch``.
 
         Examples:
             >>> import elimina
@@ -146,7 +146,7 @@ class CaseQueries(CompiledTree):
     def predict_proba(self, cases: Any, name: str | int, *, indices: bool = False, ignore_extra: bool = False) -> Array:
         """Return the posterior of a variable in each case, shape ``(cases, states)``; zeros if a case is impossible.
 
-        If the cases have a column of the variable, it is ignored. See ``batch`` for the cases.
+        A column of the variable is ignored. See ``batch`` for the arguments.
 
         Examples:
             >>> import elimina
@@ -196,10 +196,10 @@ class CaseQueries(CompiledTree):
         indices: bool = False,
         ignore_extra: bool = False,
     ) -> RowAssignments:
-        """Return the most probable assignment of all variables in each case; for the arguments see ``batch``.
+        """Return the most probable assignment of all variables in each case; see ``batch`` for the arguments.
 
         Raises:
-            InputError: As ``batch``.
+            InputError: See ``batch``.
             MemoryLimitError: Not even a few cases fit.
 
         Examples:
@@ -220,12 +220,12 @@ class CaseQueries(CompiledTree):
         indices: bool = False,
         ignore_extra: bool = False,
     ) -> RowAssignments:
-        """Return the most probable states of some variables together in each case, the others summed out.
+        """Return the most probable joint states of some variables in each case, with the other variables summed out.
 
-        This is marginal MAP, by the joint posterior of the variables: see ``batch`` for the arguments.
+        This is marginal MAP, computed from the joint posterior of the variables: see ``batch`` for the arguments.
 
         Raises:
-            InputError: As ``batch``, or no variable is named.
+            InputError: See ``batch``; or no variable is named.
             MemoryLimitError: The joint posterior of a few cases does not fit.
 
         Examples:
@@ -262,13 +262,13 @@ class CaseQueries(CompiledTree):
 
         Args:
             cases: Cases, as in ``batch``.
-            seed: Random seed; None: other samples in each call.
-            progress: Function to call with the share of the cases that is done, now and then.
-            indices: Read the cells as indices of states.
+            seed: Random seed; None: a new seed for each call.
+            progress: Function to call repeatedly with the finished share of the cases.
+            indices: Read cells as indices of states.
             ignore_extra: Ignore columns that are not variables of the model.
 
         Raises:
-            InputError: As ``batch``, or ``seed`` is negative.
+            InputError: See ``batch``; or ``seed`` is negative.
             MemoryLimitError: Not even a few cases fit.
         """
         seed = None if seed is None else arguments.integer("seed", seed, 0, taken="an integer, or None for any")
@@ -278,13 +278,13 @@ class CaseQueries(CompiledTree):
         """Return the frame with missing cells filled by the states of each row's most probable assignment.
 
         Args:
-            frame: A data frame of pandas, Polars or Arrow, which keeps its other cells and columns, or a mapping from
-                names to sequences. Columns keep their types where these can hold the states, and variables without a
-                column are added.
-            ignore_extra: Keep columns without a variable of the model; otherwise they are an error.
+            frame: A data frame of pandas, Polars or Arrow, or a mapping from names to sequences. Observed cells and
+                extra columns do not change. Columns keep their types if these can represent the states; missing columns
+                are added.
+            ignore_extra: Keep columns that are not variables of the model; otherwise, they are an error.
 
         Raises:
-            InputError: As ``batch``.
+            InputError: See ``batch``.
             ImpossibleEvidenceError: A row has probability 0.
             MemoryLimitError: Not even a few rows fit.
 
@@ -327,7 +327,7 @@ class CaseQueries(CompiledTree):
         return self._decoder.assignments(observed, labels_of(cases), seed, progress)
 
     def _model_of_cases(self, model: Model, whole: frozenset[int]) -> Model:
-        """Return the model with fewer states of all variables except ``whole``; it is kept for the next cases."""
+        """Return the model with fewer states of all variables except ``whole``; it is cached for further cases."""
         if self._summed is None or self._summed[0] is not model or self._summed[1] != whole:
             self._summed = model, whole, rewritten_for_sums(Observed(model, {}), whole).model
         return self._summed[2]

@@ -1,4 +1,4 @@
-"""A compiled model, its evidence, and the propagation of the evidence, which may change between queries."""
+"""A compiled model whose evidence may change between queries, and the propagation of this evidence."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ from elimina.system import cached_property, memory_errors_in_words
 logger = logging.getLogger("elimina")
 
 _MIN_QUERIES_FOR_PLAN = 3
-"""Number of sets of evidence after which a small network gets a plan; making one takes as long as these queries."""
+"""Number of sets of evidence after which a small network gets a plan: making it takes as long as these queries."""
 
 _PART_SECONDS = 4e-4
-"""If a propagation takes at most this time, a query of a few variables computes all posteriors: fewer take as long."""
+"""Seconds of a propagation up to which a query of a few variables computes all posteriors: fewer take as long."""
 
 Observations = dict[int, int | NDArray[Any]]
 """Variable -> index of its observed state, or likelihoods of its states."""
@@ -57,7 +57,7 @@ memory_errors_of_trees = memory_errors_in_words("while it propagated")
 
 
 def one_call_at_a_time(method: Method) -> Method:
-    """Decorate a method of a compiled tree to run in one thread at a time, because it changes the tree's messages."""
+    """Make a method of a compiled tree run in one thread at a time, because it changes the tree's messages."""
 
     @functools.wraps(method)
     def called(self: CompiledTree, *args: Any, **kwargs: Any) -> Any:
@@ -68,12 +68,12 @@ def one_call_at_a_time(method: Method) -> Method:
 
 
 class _Outputs(NamedTuple):
-    """Outputs of a plan that answer a query.
+    """Outputs of a plan for a query.
 
     Attributes:
         names: Names of the query's variables.
-        numbers: Numbers of the plan's outputs for those variables that have one.
-        missing: Positions among ``names`` of the other variables, which have one state.
+        numbers: Numbers of the plan's outputs for those variables that have an output.
+        missing: Positions in ``names`` of the other variables, which have one state.
     """
 
     names: list[str]
@@ -82,7 +82,7 @@ class _Outputs(NamedTuple):
 
 
 class CompiledTree(Displayed):
-    """A model, its evidence, and the messages of its bucket tree, kept between queries.
+    """A model with its evidence and the messages of its bucket tree, which are stored between queries.
 
     ``elimina.JunctionTree`` describes the arguments and the attributes.
     """
@@ -104,7 +104,7 @@ class CompiledTree(Displayed):
         self._options = check_options(options_of(options, device, memory), engine="a junction tree")
         self._observations: Observations = {}
         self._propagators: dict[str, Propagator] = {}
-        # Semiring -> the evidence that its propagator has.
+        # Semiring -> the evidence that its propagator has taken into account.
         self._applied: dict[str, Observations] = {}
         self._small_answers = 0
         self._small: SmallNetwork | None = None
@@ -113,14 +113,14 @@ class CompiledTree(Displayed):
             self._small = SmallNetwork(self.model)
             self._small_answer = self._small.answer({})
         if self._small_answer is None:
-            # Small networks need no plan at first; others are planned now, so that errors are raised here.
+            # Small networks need no plan at first; others are planned immediately, so that errors are raised here.
             self._small = None
             _ = self.is_exact
         if evidence is not None:
             self.set_evidence(evidence)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the model, the options and the evidence, from which a copy plans and propagates again."""
+        """Return the model, the options and the evidence; a copy plans and propagates again."""
         return {"model": self.model, "options": self._options, "observations": self._observations}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -163,7 +163,7 @@ class CompiledTree(Displayed):
 
     @cached_property
     def _slices_by_name(self) -> dict[str, slice]:
-        """Name of each variable, and the slice of its states in an array of all."""
+        """Name of each variable, and the slice of its states in an array of all states."""
         ends = itertools.pairwise(itertools.accumulate(self.model.sizes, initial=0))
         return {v.name: slice(*ends_of_v) for v, ends_of_v in zip(self.model.variables, ends, strict=True)}
 
@@ -206,7 +206,7 @@ class CompiledTree(Displayed):
     @property
     @one_call_at_a_time
     def evidence(self) -> dict[str, State | NDArray[np.float64]]:
-        """The evidence, as ``set_evidence`` takes it: name -> state, or a copy of the likelihoods."""
+        """The evidence in the form of ``set_evidence``: name -> state, or a copy of the likelihoods."""
         pairs = [(self.model.variables[v], observation) for v, observation in self._observations.items()]
         return {
             v.name: np.array(observation) if isinstance(observation, np.ndarray) else v.state(observation)
@@ -221,15 +221,15 @@ class CompiledTree(Displayed):
             evidence: Evidence, as in ``elimina.solve``.
 
         Raises:
-            InputError: There is no such variable or state, a file cannot be read, or likelihoods are negative, NaN or
-                of the wrong number.
-            TypeError: ``evidence`` is something else.
+            InputError: A variable or state is unknown, a file cannot be read, or likelihoods are negative, NaN or of
+                the wrong number.
+            TypeError: ``evidence`` has the wrong type.
         """
         self._set_observations(evidence_of(self.model, as_evidence(evidence, self.model)))
 
     @one_call_at_a_time
     def update(self, changes: EvidenceLike) -> None:
-        """Change some of the evidence, in the forms of ``set_evidence``; None as a state removes an observation."""
+        """Change a part of the evidence, in the forms of ``set_evidence``; None as a state removes an observation."""
         observations = {**self._observations, **changes_of(self.model, as_evidence(changes, self.model, "changes"))}
         self._set_observations({v: state for v, state in observations.items() if state is not None})
 
@@ -238,7 +238,7 @@ class CompiledTree(Displayed):
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Seconds of the last propagation of posteriors by phase; ``upload`` transfers the whole model, once."""
+        """Seconds of the last propagation of posteriors by phase; ``upload`` is the model's initial transfer."""
         propagator = self._propagators.get("sum-product")
         return {} if propagator is None else dict(propagator.seconds)
 
@@ -252,19 +252,19 @@ class CompiledTree(Displayed):
 
     @property
     def _kept_bytes(self) -> int:
-        """Bytes of tables kept by earlier queries, for trees with messages that fit."""
+        """Bytes of tables from earlier queries, for trees whose messages fit."""
         return len(self._propagators) * self.plan.peak_bytes
 
     def _make_room(self, size: int) -> None:
-        """Release the memory of earlier queries if a further ``size`` bytes would not fit."""
+        """Release the memory of earlier queries if ``size`` further bytes would not fit."""
         if self.is_exact and self._kept_bytes + size > self.plan.memory_limit:
             self.close()
 
     def _answer_of_small(self, asks_all: bool = True) -> SmallAnswer | None:
-        """Return the answer of a small network; None if a propagator has to answer (large network, soft evidence).
+        """Return the answer of a small network; None if a propagator has to answer (large network or soft evidence).
 
         Args:
-            asks_all: False if a few posteriors are asked for: a propagator computes only the messages that these need.
+            asks_all: False if only a few posteriors are queried: a propagator computes only their messages.
         """
         if self._small_answer is None and self._small is not None:
             if self._small_answers == _MIN_QUERIES_FOR_PLAN and not self._small.keeps_plan:
@@ -280,14 +280,14 @@ class CompiledTree(Displayed):
         return self._small_answer
 
     def _keep_plan(self, small: SmallNetwork) -> None:
-        """Switch a small network to one kept plan, or to propagators if a propagation takes long or no plan is kept."""
+        """Use one plan for a small network, or propagators if a propagation takes long or one plan is not possible."""
         order = self.plan.order
         others = set(range(len(self.model.variables))).difference(order)
         if self.plan.seconds > WHOLE_SECONDS or not small.keep([*order, *others]):
             self._small = None
 
     def _propagator(self, semiring: str) -> Propagator:
-        """Return the propagator of a semiring, with the present evidence."""
+        """Return the propagator of a semiring with the current evidence."""
         if semiring not in self._applied:
             if semiring in self._propagators:  # an interrupt left the propagator between two sets of evidence
                 self._propagators.pop(semiring).close()

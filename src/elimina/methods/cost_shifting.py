@@ -1,8 +1,9 @@
 """Cost shifting between the tables of a model, until the model's constant alone is a strong bound.
 
 The passes are those of sequential reweighted message passing (Kolmogorov 2015, "A new look at reweighted message
-passing"). They shift costs along single variables as FGLP (Ihler, Flerova, Dechter and Otten 2012) and soft arc
-consistency do. Every assignment keeps its total, so a bound for the shifted model is one for the original model.
+passing"). They shift costs along single variables, as do FGLP (Ihler, Flerova, Dechter and Otten 2012) and soft arc
+consistency. The total of every assignment stays the same, so a bound for the shifted model is valid for the original
+one.
 """
 
 from __future__ import annotations
@@ -38,34 +39,34 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 _MAX_TOTAL = 2**48
-"""Largest total for the core's additions."""
+"""Largest total that the core can add."""
 
 _MAX_SPREAD = 2.0**900
-"""Largest total of float costs that are shifted, so that sums of shifted costs stay in the range of floats."""
+"""Largest total of float costs that are shifted: sums of shifted costs then stay within the range of floats."""
 
 MAX_SHIFT_SECONDS = 10.0
-"""Seconds after which no further pass is begun by default."""
+"""Default time in seconds after which no further pass is begun."""
 
 _COSTS_PER_UNIT = 1000
 _HEADROOM = 2**27
-"""Limit of sums of costs in the core's units. It limits the number of units in an integer cost of 1."""
+"""Limit on sums of costs in the core's units, which limits the number of units in an integer cost of 1."""
 
 _MIN_PASSES = 4
-"""Number of passes over clusters that must fit into the time; otherwise, none is begun."""
+"""Least number of passes over clusters that has to fit into the time; otherwise, none is begun."""
 
 MIN_SHIFT_GAIN = 1e-5
-"""Least gain of a pass, as a share of the tables' spread, after which another one is begun."""
+"""Gain of a pass, as a share of the tables' spread, above which another one is begun."""
 
 
 class ShiftedTables(NamedTuple):
     """A problem whose costs were shifted.
 
     Attributes:
-        problem: Problem of costs to be minimised, over the same variables. An assignment's total is ``scale`` times
-            that of the original problem, negated for a maximisation.
-        scale: An int if costs are integers, else 1.0.
+        problem: Problem of costs to minimise over the same variables. An assignment's total is ``scale`` times that of
+            the original problem, negated if that is maximised.
+        scale: An int if costs are integers, otherwise 1.0.
         sign: 1, or -1 if the original's totals are maximised.
-        slack: Largest change of an assignment's total by rounding, where costs are floats.
+        slack: Largest change of an assignment's total by rounding, if costs are floats.
     """
 
     problem: Problem
@@ -74,7 +75,7 @@ class ShiftedTables(NamedTuple):
     slack: float = 0.0
 
     def original(self, bound: int | float) -> int | float:
-        """Turn a bound on this problem's totals into one for the original problem; integers are rounded inwards."""
+        """Turn a bound on this problem's totals into a bound for the original problem; integers are rounded inwards."""
         if isinstance(self.scale, int):
             return self.total(bound)
         return self.sign * (widened(bound, self.problem.model.constant) - self.slack)
@@ -91,7 +92,7 @@ class ShiftedTables(NamedTuple):
 
 
 class ShiftedProblem(NamedTuple):
-    """A problem, and the problem after cost shifting; None if its costs were not shifted."""
+    """A problem, and the problem after cost shifting (None if costs were not shifted)."""
 
     problem: Problem
     shifted: ShiftedTables | None
@@ -102,7 +103,7 @@ class ShiftedProblem(NamedTuple):
         return self.problem if self.shifted is None else self.shifted.problem
 
     def bound(self, bound: int | float) -> int | float:
-        """Turn a bound on totals of ``moved`` into one on totals of ``problem``."""
+        """Turn a bound on totals of ``moved`` into a bound on totals of ``problem``."""
         return bound if self.shifted is None else self.shifted.original(bound)
 
     def total(self, total: int | float) -> int | float:
@@ -115,11 +116,11 @@ class ShiftedProblem(NamedTuple):
 
 
 def shift_tables(problem: Problem, options: CheckedOptions, seconds: float) -> ShiftedProblem:
-    """Shift costs between tables if that is requested and possible.
+    """Shift costs between tables if this is requested and possible.
 
     Args:
         problem: Problem of the task ``mpe``.
-        options: Options of the shifts, with the memory that they may take.
+        options: Options of the shifts, including the memory limit.
         seconds: Time after which no further pass is begun.
     """
     return ShiftedProblem(problem, shift(problem, seconds, host_memory(options)) if options.shifts_tables else None)
@@ -134,7 +135,7 @@ def shift_all(problem: Problem, options: CheckedOptions, seconds: float) -> tupl
         seconds: Time after which no further pass is begun, of each kind.
 
     Returns:
-        The problem to run, and its options: with the order of the clusters, if these were asked for.
+        The problem to run, and its options: with the order of the clusters, if these were requested.
     """
     original = shift_tables(problem, options, seconds)
     if original.shifted is None or not options.shifts_clusters or options.ibound == "auto":
@@ -146,11 +147,11 @@ def shift_all(problem: Problem, options: CheckedOptions, seconds: float) -> tupl
 def shift_clusters(
     original: ShiftedProblem, options: CheckedOptions, order: Sequence[int], seconds: float
 ) -> ShiftedProblem:
-    """Join the tables of each mini-bucket to a cluster, and shift costs between clusters, if time and memory suffice.
+    """Join the tables of each mini-bucket to a cluster, and shift costs between clusters if time and memory suffice.
 
     Args:
         original: Problem whose costs were shifted between tables.
-        options: Options with an i-bound, the most variables of a cluster's message, and the memory limit.
+        options: Options with an i-bound, which limits the variables of a cluster's message, and the memory limit.
         order: The problem's free variables in elimination order.
         seconds: Time after which no further pass is begun.
     """
@@ -164,7 +165,7 @@ def shift_clusters(
     graph = JoinGraph(problem.model.sizes, [group.scope for group in problem.groups], order, ibound, partition)
     gpu = cast("CudaDevice", devices_of(backend_of(options))[0]) if options.needs_gpu else None
     least = _MIN_PASSES * graph.pass_seconds if gpu is None else GPU_CLUSTER_SECONDS * len(graph.clusters)
-    # Clusters are not made smaller to fit, because the mini-buckets of the run could then be no larger either.
+    # Clusters are not reduced to fit, because this would also limit the mini-buckets of the run.
     if not can_copy(graph.cells, len(graph.clusters), memory) or least > seconds:
         return original
     result = _shifted_in(graph, problem, seconds, gpu)
@@ -225,22 +226,22 @@ def _shifted_in(
 
 
 def _unit(spread: float) -> float:
-    """Return the number of units in a cost of 1 for costs that add up to ``spread``: a power of two."""
+    """Return the number of units in a cost of 1, a power of two, for costs that add up to ``spread``."""
     return float(2.0 ** math.floor(math.log2(_MAX_TOTAL / max(spread, 1.0))))
 
 
 def parts_of(problem: Problem) -> int:
-    """Return the number of units, for cost shifting, in an integer cost of 1."""
+    """Return the number of units in an integer cost of 1, for cost shifting."""
     return max(1, min(_COSTS_PER_UNIT, _HEADROOM // cost_bound(problem)))
 
 
 def shift(problem: Problem, seconds: float, memory: int) -> ShiftedTables | None:
-    """Shift costs between tables; return None if tables or costs are too large for that, or everything is forbidden.
+    """Shift costs between tables; return None if tables or costs are too large, or no assignment is allowed.
 
     Args:
         problem: Problem of the task ``mpe``.
         seconds: Time after which no further pass is begun.
-        memory: Bytes that the shifts may take.
+        memory: Memory limit of the shifts, in bytes.
     """
     model = problem.model
     if not can_copy(cells_of(problem), len(problem.groups), memory):
@@ -248,7 +249,7 @@ def shift(problem: Problem, seconds: float, memory: int) -> ShiftedTables | None
     cost_distances = distances(problem, FORBIDDEN_COST)
     limit = FORBIDDEN_COST if model.is_integer else math.inf
     if model.is_integer:
-        # The ranges of single tables are added, because a sum of tables over one scope may not fit the core's costs.
+        # The ranges of single tables are added, because a sum of tables over one scope may exceed the core's costs.
         ranges = filter(None, allowed_ranges(problem.tables, model.sense))
         spread = sum(high - low for low, high in ranges)
     else:
@@ -271,20 +272,20 @@ def shift(problem: Problem, seconds: float, memory: int) -> ShiftedTables | None
 
 
 def _in_units(distances: Array, unit: float, limit: float) -> Array:
-    """Return the distances in the core's units, rounded; those of at least ``limit`` become ``FORBIDDEN_COST``."""
+    """Return the distances in the core's units, rounded; distances of at least ``limit`` become ``FORBIDDEN_COST``."""
     costs = np.full(distances.shape, FORBIDDEN_COST)
     np.copyto(costs, np.rint(distances * unit), where=distances < limit, casting="unsafe")
     return costs
 
 
 def _tables(problem: Problem, exact: Array, rounded: Array, shifted: Array, unit: float) -> list[Table]:
-    """Return the shifted factors, including the remainders of floats that were rounded to units.
+    """Return the shifted factors, including the remainders of floats rounded to units.
 
     Args:
         problem: Problem of the task ``mpe``.
-        exact: Distances of each cell of the problem's groups, one after another.
+        exact: Distances for each cell of the problem's groups, one group after another.
         rounded: The same distances in the core's units.
-        shifted: Shifted costs of the groups of several variables, in the same sequence, then of each free variable.
+        shifted: Shifted costs of the groups of several variables in the same sequence, then of each free variable.
         unit: Number of the core's units in a cost of 1.
     """
     sizes, scopes = problem.model.sizes, [group.scope for group in problem.groups]
@@ -292,7 +293,7 @@ def _tables(problem: Problem, exact: Array, rounded: Array, shifted: Array, unit
     starts = list(itertools.accumulate(map(math.prod, shapes), initial=0))
     wide = [number for number, scope in enumerate(scopes) if len(scope) > 1]
     lone = {scope[0]: number for number, scope in enumerate(scopes) if len(scope) == 1}
-    # Position of each shifted cell in ``exact``; -1 for variables without a table of their own.
+    # Position of each shifted cell in ``exact``; -1 for variables without their own table.
     cell_ranges = [np.arange(starts[number], starts[number + 1]) for number in wide]
     cell_ranges += [
         np.arange(starts[lone[v]], starts[lone[v] + 1]) if v in lone else np.full(sizes[v], -1) for v in problem.free

@@ -17,24 +17,24 @@ from elimina.result import Result
 from elimina.running.host import host_memory
 
 _RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Rates of decay of an assignment's term: with a small rate, assignments beyond the total add much to the bound; with a
-large rate, the best ones do."""
+"""Rates at which an assignment's term decays with its cost: a small rate gives assignments beyond the total much weight
+in the bound, and a large rate gives the best ones much weight."""
 
 _LEAST_EXPONENT = -600.0
-"""Least exponent of a table's values, so that they are normal floats."""
+"""Least exponent of a table's values, which keeps them normal floats."""
 
 _ROUNDING = 1e-12
-"""Generous bound on the rounding error of a multiple of a rate, and of the logarithm of an exponential."""
+"""Upper bound on the rounding error of a multiple of a rate, and of the logarithm of an exponential."""
 
 _DIGITS = 15
-"""Significant digits of a bound: more than its logarithm determines."""
+"""Number of significant digits of a bound: more than its logarithm determines."""
 
 _EXP_DIGITS = 40
-"""Digits of the exponential, enough for its rounding not to matter."""
+"""Number of digits of the exponential: sufficient to make its rounding irrelevant."""
 
 
 def count_result(bounds: SumBounds) -> Result:
-    """Return the count if bounds on its logarithm leave one integer; otherwise, the bounds on it."""
+    """Return the count if bounds on its logarithm determine one integer, otherwise bounds on the count."""
     lower, upper = integers_between(bounds.lower, bounds.upper)
     if lower == upper:
         return Result("exact", "count", lower, lower, lower, stats=bounds.tree.statistics)
@@ -44,12 +44,13 @@ def count_result(bounds: SumBounds) -> Result:
 def optima_at_most(problem: Problem, total: float, options: CheckedOptions, seconds: float) -> int:
     """Return an upper bound on the number of assignments that are no worse than a total.
 
-    Each such assignment adds at least 1 to the sum over all assignments of exp(rate x (total - cost)), at any rate.
+    At any rate, each such assignment contributes at least 1 to the sum over all assignments of exp(rate x (total -
+    cost)).
 
     Args:
         problem: Problem of the task ``mpe`` with integer costs.
         total: Total in the model's units.
-        options: Options with the available memory, the seed of orders, and a requested order.
+        options: Options with the memory limit, the seed of orders, and a requested order.
         seconds: Time limit in seconds.
     """
     sizes = [size for v, size in enumerate(problem.model.sizes) if v not in problem.fixed]
@@ -73,7 +74,7 @@ def _tilted(problem: Problem, total: float, rate: float) -> tuple[Problem, float
     model = problem.model
     sign = model.sign
     costs = [sign * table.dense().astype(np.int64) for table in problem.tables]
-    # A table that forbids everything makes the count 0, so its least cost does not matter.
+    # A table without allowed tuples makes the count 0, regardless of its least cost.
     least = [int(cells[cells < FORBIDDEN].min(initial=FORBIDDEN)) for cells in costs]
     surplus = sign * (int(total) - int(model.constant)) - sum(least)
     tables = []
@@ -89,7 +90,7 @@ def _tilted(problem: Problem, total: float, rate: float) -> tuple[Problem, float
 
 
 def sum_of(problem: Problem) -> Problem:
-    """Return a count as a sum: each table is 1 for allowed tuples, else 0."""
+    """Return a count as a sum over tables with 1 for allowed tuples and 0 for others."""
     model = problem.model
     tables = [_support(table, model.sense) for table in problem.tables]
     return prepare(Model(model.variables, tables, sense="probability"), "pr", problem.fixed)
@@ -117,10 +118,10 @@ def integers_between(lower: float, upper: float) -> tuple[int, int]:
 
 
 def _integer(logarithm: float, rounding: str) -> int:
-    """Return the bound on an integer that a bound on its logarithm gives, with at most 15 significant digits."""
+    """Return a bound on an integer from a bound on its logarithm, with at most 15 significant digits."""
     outwards = Context(prec=_EXP_DIGITS, rounding=rounding, Emax=MAX_EMAX)
     number = outwards.exp(Decimal(logarithm))
-    # ``exp`` rounds to the nearest number, so the next number outwards is a bound.
+    # ``exp`` rounds to the nearest number, so only the next number outwards is a bound.
     number = outwards.next_minus(number) if rounding == ROUND_FLOOR else outwards.next_plus(number)
     if number.adjusted() < _DIGITS:
         return int(number.to_integral_value(ROUND_CEILING if rounding == ROUND_FLOOR else ROUND_FLOOR))

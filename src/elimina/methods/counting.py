@@ -1,4 +1,4 @@
-"""Number of allowed assignments, by elimination modulo several primes, or in long integers."""
+"""Number of allowed assignments, by elimination modulo several primes or with long integers."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from elimina.running.checkpoint import State
 
 _MIN_LONG_COUNT_BITS = 512
-"""Bits of the number of assignments above which one run in long integers is faster than one for every 31 bits."""
+"""Bits of the number of assignments above which one run with long integers is faster than a run per 31 bits."""
 
 _LONG_INTEGER_BYTES = 48
-"""Bytes of a long integer besides its bits."""
+"""Bytes of a long integer in addition to its bits."""
 
 
 def count(execution: Execution, clock: dict[str, float]) -> Result:
-    """Count modulo 2^64 and enough primes for the number of assignments; then combine by Chinese remainders."""
+    """Count modulo 2^64 and modulo enough primes; combine the results by the Chinese remainder theorem."""
     bits = count_bits(execution.problem)
     if bits > _MIN_LONG_COUNT_BITS and _fits_long_integers(execution, bits):
         return _long_count(execution, clock)
@@ -58,10 +58,10 @@ def count(execution: Execution, clock: dict[str, float]) -> Result:
 
 
 def _fits_long_integers(execution: Execution, bits: float) -> bool:
-    """Return whether one run in long integers may count: a plain plan on the CPU, as a whole, that fits into memory.
+    """Return whether one run with long integers is possible: on the CPU, for a plain plan without slices that fits.
 
     Messages in memory at the same time belong to different subtrees, so the bits of their counts add up to at most the
-    bits of the final count. A message and its operands are in memory together, so twice these bits are needed.
+    bits of the final count. A message and its operands are in memory together, so twice as many bits are needed.
     """
     plan = execution.plan
     is_free = execution.checkpoint is None and execution.share is None and plan.on_host
@@ -89,7 +89,7 @@ def _long_count(execution: Execution, clock: dict[str, float]) -> Result:
 
 
 def _allows_anything(execution: Execution, program: Program, factors: NDArray[np.generic]) -> bool:
-    """Return whether an assignment is allowed, by a run in floats, which is far faster than one in long integers."""
+    """Return whether an assignment is allowed, by a run with floats, which is far faster than long integers."""
     possible = program._replace(semiring="min-sum", dtype=np.dtype(np.float64), parameter=math.inf)
     session = execution.backend.open(possible, np.where(factors == 0, math.inf, 0.0))
     zone = session.run().zone

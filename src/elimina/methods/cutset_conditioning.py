@@ -1,7 +1,7 @@
-"""Exact sums and marginals by conditioning on a few variables, without which elimination fits the memory.
+"""Exact sums and marginals by conditioning on a cutset: a few variables without which elimination fits the memory.
 
-Pearl 1988, "Probabilistic reasoning in intelligent systems", section 4.4.2. Each combination of the states of these
-variables is a slice whose messages fit. The slices' answers are added up, weighted by the slices' sums.
+Pearl 1988, "Probabilistic reasoning in intelligent systems", section 4.4.2. Each combination of states of the cutset is
+a slice whose messages fit. The answers of the slices are added up, weighted by the slices' sums.
 """
 
 from __future__ import annotations
@@ -26,36 +26,36 @@ from elimina.problem.preparation import Problem
 NAME = "cutset conditioning"
 
 _VARIABLE_SECONDS = 5e-4
-"""Seconds for each variable that the search for an order and a cutset takes."""
+"""Seconds per variable of the search for an order and a cutset."""
 
 _ORDER_SHARE, _MIN_ORDER_SECONDS, _MAX_ORDER_SECONDS = 0.02, 0.05, 0.5
-"""Share of the remaining time for the search for an order, and its limits in seconds."""
+"""Share of the remaining time for the order search, and its limits in seconds."""
 
 _MAX_SLICES_PER_SECOND = 1e6
-"""Slices per second of the remaining time, above which they are not tried: each takes a microsecond at least."""
+"""Number of slices per second of remaining time above which they are not tried: each takes at least a microsecond."""
 
 _CUTSET_SHARE, _STEP = 0.05, 0.99
-"""Share of the remaining time for the search for a cutset; target of each of its steps, as a share of the bytes of a
-slice so far."""
+"""Share of the remaining time for the search for a cutset; target of each of its steps, as a share of the current bytes
+of a slice."""
 
 _TRIAL_SHARE, _TIME_SHARE = 0.02, 0.7
-"""Share of the remaining time for the first slices, from which the time of all is estimated; largest share for all."""
+"""Share of the remaining time for the first slices, which give the estimate for all; largest share for all slices."""
 
 _UNLIMITED_SECONDS, _MAX_TRIAL_SECONDS = 1e5, 5.0
-"""Largest estimated seconds of all slices if there is no time limit; largest seconds of the search for a cutset, and of
-the first slices."""
+"""Largest estimated seconds of all slices without a time limit; largest seconds of the search for a cutset, and of the
+first slices."""
 
 _CELL_BYTES = 8
 
 _SHRINK, _ROUNDS = 0.8, 8
-"""If the slices of a cutset do not fit, target for the next cutset as a share of their bytes; number of cutsets."""
+"""Target for the next cutset as a share of a slice's bytes if slices do not fit; largest number of cutsets."""
 
 
 def cutset_conditioning(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield estimates without an answer until all slices are expected to end in time, then the exact marginals.
+    """Yield estimates without an answer until all slices are expected to end in time, and then the exact marginals.
 
-    The iterator ends without the marginals if the factors do not fit, forbid everything or leave the range of doubles,
-    or if underflow makes the marginals inaccurate.
+    The iterator ends without marginals if the factors do not fit, have a sum of 0 or leave the range of doubles, or if
+    underflow makes the marginals inaccurate.
 
     Args:
         problem: Problem of a sum of products.
@@ -99,7 +99,7 @@ def _conditioning(
     end = time.monotonic() + min(_CUTSET_SHARE * remaining, _MAX_TRIAL_SECONDS)
     for _ in range(_ROUNDS):
         while slicer.cut.bytes > target:
-            # Each variable divides the bytes by the number of its states at most.
+            # A variable divides the bytes at most by its number of states.
             if slicer.number * slicer.cut.bytes > max_slices * target or time.monotonic() > end:
                 return None
             slicer.reduce(max(target, _STEP * slicer.cut.bytes))
@@ -122,7 +122,7 @@ def _is_timely(conditioning: CutsetConditioning, limits: Limits) -> bool:
 
 
 def _exact(problem: Problem, factors: FactorList, conditioning: CutsetConditioning) -> SumEstimate:
-    """Return the answer of all slices."""
+    """Return the answer from all slices."""
     errors, log_sum = np.zeros(len(problem.free)), conditioning.log_sum
     if log_sum == -math.inf:
         return SumEstimate(NAME, -math.inf, 0.0, errors=errors, is_exact=True)

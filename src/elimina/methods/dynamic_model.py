@@ -44,37 +44,37 @@ from elimina.system import memory_errors_in_words
 _IN_WORDS = memory_errors_in_words("while it passed messages along a sequence")
 
 _MATRIX_SHARE = 0.5
-"""Largest share of the memory limit for the matrices of transitions."""
+"""Largest share of the memory limit for the transition matrices."""
 
 _BYTES_PER_SLICE = 32
-"""Bytes of a slice besides its distributions: codes, places and logarithms."""
+"""Bytes of a slice without its distributions: codes, positions and logarithms."""
 
 
 @arguments.with_checked_methods
 class DynamicModel(DynamicNetwork, Displayed):
     """A Bayesian network that repeats over time: a dynamic Bayesian network, or a hidden Markov model.
 
-    The distributions of a slice depend on the slice itself and on the one before it. Questions are answered by the
-    interface algorithm: a message about the variables with children in the next slice is passed from slice to slice.
-    If these variables have at most some thousands of joint states and all other variables depend on them alone, a step
-    is a product with a matrix. Otherwise, the steps of one junction tree are run for each slice.
+    The distributions of a slice depend on the slice itself and on the previous one. Questions are answered by the
+    interface algorithm: a message about the variables with children in the next slice is passed from slice to slice. If
+    these variables have at most some thousands of joint states and all other variables depend only on them, a step is a
+    product with a matrix. Otherwise, the steps of one junction tree run for each slice.
 
     Args:
         initial: Bayesian network of the first slice.
-        transition: Bayesian network of a later slice given the one before. A variable of the slice before has the
-            ending ``[-1]``: ``rain[-1]``. A variable without a distribution has that of the first slice.
+        transition: Bayesian network of a later slice given the previous one. Variables of the previous slice end in
+            ``[-1]``: ``rain[-1]``. A variable without a distribution has that of the first slice.
         name: Name of the model.
 
     Attributes:
         variables: Variables of a slice.
         initial: Network of the first slice.
-        transition: Distributions of a later slice, over the variables of the slice before and of the slice itself.
+        transition: Distributions of a later slice, over the variables of the previous slice and of the slice itself.
         interface: Indices of the variables with children in the next slice.
 
     Raises:
         TypeError: An argument is not a model.
-        InputError: A model is not a Bayesian network, both disagree about a variable's states, or a variable has no
-            distribution.
+        InputError: A model is not a Bayesian network, the models disagree about a variable's states, or a variable has
+            no distribution.
 
     Examples:
         >>> import elimina
@@ -110,9 +110,9 @@ class DynamicModel(DynamicNetwork, Displayed):
         """Build a model from conditional distributions by name.
 
         Args:
-            initial: Distributions of the first slice, as ``Model.from_cpds`` takes them: the key is the name of the
-                variable, or a tuple of its name and those of its parents.
-            transition: Distributions of a later slice. A parent in the slice before has the ending ``[-1]``, as in
+            initial: Distributions of the first slice, as in ``Model.from_cpds``: the key is the name of the variable,
+                or a tuple of its name and those of its parents.
+            transition: Distributions of a later slice. A parent in the previous slice ends in ``[-1]``, as in
                 ``("rain", "rain[-1]")``. Variables that are left out have the distributions of ``initial``.
             states: Variable -> its states, or their number, as in ``Model.from_cpds``.
             name: Name of the model.
@@ -120,7 +120,7 @@ class DynamicModel(DynamicNetwork, Displayed):
 
         Raises:
             TypeError: An argument has the wrong type.
-            InputError: A key names an unknown variable, or ``Model.from_cpds`` refuses a distribution.
+            InputError: A key names an unknown variable, or ``Model.from_cpds`` rejects a distribution.
         """
         return cls(*slices_of_cpds(initial, transition, states, name, check=check), name)
 
@@ -141,14 +141,14 @@ class DynamicModel(DynamicNetwork, Displayed):
             start: Distribution of the first state (``startprob_`` of hmmlearn).
             transition: Matrix whose row i is the distribution of the next state after state i (``transmat_``).
             emission: Matrix whose row i is the distribution of the symbol in state i (``emissionprob_``), or a mapping
-                from names to such matrices, where several symbols are observed at once. None: observations come as
+                from names to such matrices if several symbols are observed at once. None: observations are
                 log-likelihoods, an array with a column for each state.
             states: States of ``state``; 0, 1, ... by default.
             symbols: States of ``observation``, or name -> states.
-            check: False to take rows as they are, even if they do not sum to 1.
+            check: False to accept rows that do not sum to 1.
 
         Raises:
-            InputError: The shapes do not fit each other, or a row misses 1 by more than 0.001.
+            InputError: The shapes are inconsistent, or the sum of a row differs from 1 by more than 0.001.
 
         Examples:
             >>> import elimina
@@ -162,15 +162,15 @@ class DynamicModel(DynamicNetwork, Displayed):
 
     @classmethod
     def from_pgmpy(cls, network: Any, *, check: bool = True) -> DynamicModel:
-        """Build a model from a DynamicBayesianNetwork of pgmpy, whose nodes are pairs of a name and 0 or 1.
+        """Build a model from a DynamicBayesianNetwork of pgmpy, whose nodes are pairs of a name and a slice (0 or 1).
 
         Args:
             network: An object of pgmpy.
             check: See ``Model``.
 
         Raises:
-            InputError: ``network`` is something else, or a node has no distribution.
-            UnsupportedError: A node is in another slice, or a distribution is not given by a table.
+            InputError: ``network`` has another type, or a node has no distribution.
+            UnsupportedError: A node is in another slice, or a distribution is not a table.
         """
         return cls(*slices_from_pgmpy(network, check=check))
 
@@ -183,7 +183,7 @@ class DynamicModel(DynamicNetwork, Displayed):
             check: See ``Model``.
 
         Raises:
-            InputError: ``network`` is something else, or a slice lacks a variable of the other.
+            InputError: ``network`` has another type, or a slice lacks a variable of the other one.
             UnsupportedError: A variable is in no slice.
         """
         return cls(*slices_from_pyagrum(network, check=check), str(network.propertyWithDefault("name", "")))
@@ -206,26 +206,26 @@ class DynamicModel(DynamicNetwork, Displayed):
         Args:
             observations: Observations of one sequence, a row for each slice: a data frame, a mapping from names to
                 columns, a list of mappings, or a structured array, with states as in ``JunctionTree.batch``. None, NaN
-                and the like stand for unobserved variables. A column of two axes holds natural logarithms of
-                likelihoods, with a column for each state of the variable. A bare sequence of states is about the one
-                variable that has no children in the next slice; a bare array of two axes, where a model has a single
-                variable, holds log-likelihoods.
-            variables: Variables that are asked for, by name or index. None: those without a column of states.
-            lengths: Numbers of slices of several sequences, whose rows follow each other. The posteriors of
-                an impossible sequence are then zeros.
+                and other missing values mean unobserved variables. A column with two axes contains natural logarithms
+                of likelihoods, with a column for each state of the variable. A bare sequence of states observes the
+                only variable without children in the next slice; in a model with a single variable, a bare array with
+                two axes contains log-likelihoods.
+            variables: Queried variables, by name or index. None: those without a column of states.
+            lengths: Numbers of slices of several sequences, whose rows follow each other. Impossible sequences then
+                have zeros as posteriors.
             ignore_extra: Ignore columns that are not variables of the model.
-            device: Device of the junction tree, as in ``elimina.solve``. The products with a matrix run on the CPU.
+            device: Device of the junction tree, as in ``elimina.solve``. Products with a matrix run on the CPU.
             memory: Memory limit, as in ``elimina.solve``.
-            options: Settings for experts: those of ``JunctionTree``.
+            options: Settings for experts, as in ``JunctionTree``.
 
         Returns:
             Posteriors, a row for each slice. ``log_evidence`` has the natural logarithm of the probability of the
-            slice's observations given those before it; the sum over a sequence is that of all its observations.
+            slice's observations given the earlier ones; its sum over a sequence is the logarithm for all observations.
 
         Raises:
             ImpossibleEvidenceError: The observations of the sequence have probability 0.
-            InputError: There is no such variable or state, or an array has the wrong shape.
-            MemoryLimitError: The posteriors, or the messages, need more memory.
+            InputError: A variable or state is unknown, or an array has the wrong shape.
+            MemoryLimitError: The posteriors or the messages do not fit into memory.
             TypeError: An argument has the wrong type.
         """
         sequences = self.sequences_of(observations, lengths, ignore_extra=ignore_extra)
@@ -247,8 +247,8 @@ class DynamicModel(DynamicNetwork, Displayed):
     ) -> Posteriors:
         """Compute the posteriors of each slice given all observations of its sequence.
 
-        The messages of a long sequence are computed twice: of n messages, only about the square root of n are kept in
-        memory at a time.
+        The messages of a long sequence are computed twice: of n messages, only about the square root of n are in memory
+        at a time.
 
         Args:
             observations: See ``filter``.
@@ -295,11 +295,11 @@ class DynamicModel(DynamicNetwork, Displayed):
             options: See ``filter``.
 
         Returns:
-            A float, or with ``lengths`` an array with one for each sequence.
+            A float; with ``lengths``, an array with one for each sequence.
 
         Raises:
             InputError: See ``filter``.
-            MemoryLimitError: The messages need more memory.
+            MemoryLimitError: The messages do not fit into memory.
             TypeError: See ``filter``.
         """
         sequences = self.sequences_of(observations, lengths, ignore_extra=ignore_extra)
@@ -330,7 +330,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         Args:
             observations: See ``filter``.
             steps: Number of slices after the last one.
-            variables: Variables that are asked for, by name or index. None: all.
+            variables: Queried variables, by name or index. None: all.
             lengths: See ``filter``.
             ignore_extra: See ``filter``.
             device: See ``filter``.
@@ -342,7 +342,7 @@ class DynamicModel(DynamicNetwork, Displayed):
 
         Raises:
             ImpossibleEvidenceError: See ``filter``.
-            InputError: See ``filter``; or ``steps`` is negative, or beyond the integers of the machine.
+            InputError: See ``filter``; or ``steps`` is negative or too large.
             MemoryLimitError: See ``filter``.
             TypeError: See ``filter``.
         """
@@ -373,9 +373,9 @@ class DynamicModel(DynamicNetwork, Displayed):
     ) -> tuple[dict[str, NDArray[Any]], Any]:
         """Return the most probable sequence of hidden states, and the natural log of its probability.
 
-        The hidden states are those of the variables with children in the next slice (``interface``): the one sequence
-        of all of them that is most probable together with the observations. All other variables that are not observed
-        are summed out, also a symbol that is missing. For the most probable states of all variables, use
+        The hidden states are those of the variables with children in the next slice (``interface``); their joint
+        sequence is the most probable one together with the observations. All other unobserved variables, such as
+        missing symbols, are summed out. For the most probable states of all variables, use
         ``JunctionTree(model.unroll(n)).mpe()``.
 
         Args:
@@ -388,12 +388,12 @@ class DynamicModel(DynamicNetwork, Displayed):
 
         Returns:
             Variable name -> its states, an array of int64, bool, or objects; and the logarithm of the joint probability
-            of the states and the observations, with ``lengths`` an array with one for each sequence.
+            of the states and the observations; with ``lengths``, an array with one for each sequence.
 
         Raises:
             ImpossibleEvidenceError: The observations of a sequence have probability 0.
             InputError: See ``filter``.
-            MemoryLimitError: The messages, or a table of all pairs of joint states, need more memory.
+            MemoryLimitError: The messages, or a table of all pairs of joint states, do not fit into memory.
             TypeError: See ``filter``.
         """
         sequences = self.sequences_of(observations, lengths, ignore_extra=ignore_extra)
@@ -420,7 +420,7 @@ class DynamicModel(DynamicNetwork, Displayed):
 
         Args:
             observations: Iterable of observations, read one at a time: see ``OnlineFilter.update``.
-            variables: Variables that are asked for, by name or index. None: all.
+            variables: Queried variables, by name or index. None: all.
             device: See ``filter``.
             memory: See ``filter``.
             options: See ``filter``.
@@ -430,10 +430,10 @@ class DynamicModel(DynamicNetwork, Displayed):
 
         Raises:
             ImpossibleEvidenceError: The observations so far have probability 0.
-            InputError: There is no such variable or state.
+            InputError: A variable or state is unknown.
             TypeError: An argument has the wrong type.
         """
-        # Iterating over a mapping or a data frame would yield names instead of observations.
+        # Mappings and data frames are rejected, because iterating over them yields names instead of observations.
         is_table = isinstance(observations, str | Mapping) or hasattr(observations, "columns")
         if is_table or not arguments.is_iterable(observations):
             taken = "an iterable of the observations of each slice, such as frame.to_dict('records')"
@@ -445,7 +445,7 @@ class DynamicModel(DynamicNetwork, Displayed):
 
     @functools.cached_property
     def _sole_observed(self) -> int | None:
-        """Index of the one variable without children in the next slice; None if there are none, or several."""
+        """Index of the only variable without children in the next slice; None if there are none or several."""
         others = [v for v in range(len(self.variables)) if v not in self.interface]
         return others[0] if len(others) == 1 else None
 
@@ -464,7 +464,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         return list(dict.fromkeys(variable_indices(self.initial, variables, "variables")))
 
     def _engine(self, options: CheckedOptions) -> HiddenChain | SliceTrees:
-        """Return the object that passes messages, for checked options; it is cached for the next question."""
+        """Return the object that passes messages, for checked options; it is cached for further questions."""
         states = math.prod(self.variables[v].size for v in self.interface)
         if states <= MAX_STATES and not options.needs_gpu and is_hidden_chain(self):
             chain = self._chain or HiddenChain(self._scales.network)
@@ -488,10 +488,10 @@ class DynamicModel(DynamicNetwork, Displayed):
 
         Args:
             sequences: Observations.
-            variables: Variables that are asked for.
+            variables: Queried variables.
             options: Options of the call.
             is_smoothed: True for posteriors given all observations.
-            culprits: Observations that an error about probability 0 names; None: ``sequences``.
+            culprits: Observations to name in an error about probability 0; None: ``sequences``.
         """
         if variables is None:
             asked = [v for v in range(len(self.variables)) if v not in sequences.columns]
@@ -518,10 +518,10 @@ class DynamicModel(DynamicNetwork, Displayed):
         return posteriors
 
     def _check_posteriors(self, count: int, asked: Sequence[int], options: CheckedOptions) -> int:
-        """Return the bytes that the posteriors of some variables in a number of slices take.
+        """Return the bytes of the posteriors of some variables in a number of slices.
 
         Raises:
-            MemoryLimitError: There is no room for them.
+            MemoryLimitError: The posteriors do not fit into memory.
         """
         needed = count * (8 * sum(self.variables[v].size for v in asked) + _BYTES_PER_SLICE)
         if needed > (room := host_memory(options)):
@@ -533,7 +533,7 @@ class DynamicModel(DynamicNetwork, Displayed):
         return needed
 
     def _impossible(self, sequences: Sequences, number: int, options: CheckedOptions) -> ImpossibleEvidenceError:
-        """Return the error about a sequence of probability 0; it names the first impossible slice."""
+        """Return the error about a sequence of probability 0, which names the first impossible slice."""
         sequence = sequences.sequence(number)
         row = 0
         for answer in self._engine(options).filtered(sequence, _limits(options), {}, keeps_states=False):
@@ -545,7 +545,7 @@ class DynamicModel(DynamicNetwork, Displayed):
     def _impossible_at(
         self, sequences: Sequences, row: int, number: int, sequence: int | None = None
     ) -> ImpossibleEvidenceError:
-        """Return the error about a slice whose observations have probability 0 given those before it.
+        """Return the error about a slice whose observations have probability 0 given the earlier ones.
 
         Args:
             sequences: Observations.
@@ -576,7 +576,7 @@ class DynamicModel(DynamicNetwork, Displayed):
 
 @arguments.with_checked_methods
 class OnlineFilter(Displayed):
-    """A filter that reads the observations of one sequence one after another, in constant memory.
+    """A filter that reads the observations of a sequence one at a time, in constant memory.
 
     Args:
         model: The model.
@@ -620,16 +620,17 @@ class OnlineFilter(Displayed):
 
     @_IN_WORDS
     def update(self, observation: Any = None) -> NamedTables:
-        """Take the observations of the next slice, and return the posteriors of its variables.
+        """Add the observations of the next slice, and return the posteriors of its variables.
 
         Args:
-            observation: Evidence as in ``elimina.solve``, with likelihoods as arrays. None: nothing is observed. A bare
-                state is about the one variable without children in the next slice; a bare array, where a model has a
-                single variable, holds natural logarithms of likelihoods.
+            observation: Evidence as in ``elimina.solve``, with likelihoods as arrays. None: no observation. A bare
+                state observes the only variable without children in the next slice; in a model with a single variable,
+                a bare array contains natural logarithms of likelihoods.
 
         Raises:
-            ImpossibleEvidenceError: The observations have probability 0 given those before. The filter stays as it was.
-            InputError: There is no such variable or state.
+            ImpossibleEvidenceError: The observations have probability 0 given the earlier ones. The filter does not
+                change.
+            InputError: A variable or state is unknown.
             TypeError: ``observation`` is something else.
         """
         sequences = sequence_of_observations(self.model.initial, self.model._sole_observed, observation)
@@ -645,7 +646,7 @@ class OnlineFilter(Displayed):
 
     @_IN_WORDS
     def predict(self, steps: int = 1) -> NamedTables:
-        """Return the posteriors of a later slice, without observations there; the filter does not change.
+        """Return the posteriors of a later slice without observations in it; the filter does not change.
 
         Args:
             steps: Number of slices after the latest one, at least 1.
@@ -676,12 +677,12 @@ def _checked(options: Options) -> CheckedOptions:
 
 
 def _limits(options: CheckedOptions, used_bytes: int = 0) -> RunLimits:
-    """Return the limits of a run while some bytes are held."""
+    """Return the limits of a run while ``used_bytes`` are in use."""
     return RunLimits(max(1, host_memory(options) - used_bytes), options.host_threads)
 
 
 def _sums(totals: Floats, sequences: Sequences) -> Floats:
-    """Return, for each sequence, the sum of the totals of its slices."""
+    """Return the sum of the slices' totals for each sequence."""
     sums = np.zeros(len(sequences.starts) - 1)
     filled = np.flatnonzero(np.diff(sequences.starts))
     if len(filled):

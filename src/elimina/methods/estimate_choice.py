@@ -1,9 +1,9 @@
-"""Choice among the estimates of different methods, or their mean, by the estimated distance of each from the truth.
+"""Choice among the estimates of different methods, or their mean, by the estimated error of each.
 
-The distance of samples from the truth is taken to be their standard error. The distance of another estimate is measured
-by samples in independent folds: the noise of two folds cancels in the mean of their products. Samples whose weights
-differ too much measure nothing, and may have missed most of the sum. They are dropped if a reliable method finds a
-larger sum, or if samples with a more certain sum contradict them.
+The error of samples is their standard error. The error of another estimate is measured by samples in independent folds:
+the noise of two folds cancels in the mean of their products. Samples with very different weights measure nothing, and
+may have missed most of the sum. They are dropped if a reliable method finds a larger sum, or if samples with a more
+certain sum contradict them.
 """
 
 from __future__ import annotations
@@ -18,40 +18,40 @@ from numpy.typing import NDArray
 from elimina.methods.sum_estimate import SampleFolds, SumEstimate, hellinger_distances
 
 DOUBT_SHARE = 0.25
-"""Part of an unexplained distance from another method's estimate that counts as error, if no samples decide."""
+"""Share of an unexplained distance from another method's estimate that counts as error, if no samples decide."""
 
 RELIABLE_TRUST = 3
-"""Rank from which on a method's own error is trusted: it is usually within a factor of three of the true error."""
+"""Least rank at which a method's own error is trusted: it is usually within a factor of three of the true error."""
 
 SUM_DOUBT_SHARE = 0.5
 """Least error of marginals, if no samples decide, as a share of the error of the sum's logarithm for each variable."""
 
 TRUST_FACTOR = 2.0
-"""Largest error, relative to the least one, with which a more trusted method is chosen if no samples decide."""
+"""Largest error, relative to the least one, at which a more trusted method is chosen if no samples decide."""
 
 SIGNIFICANT_DEVIATIONS = 2.0
-"""Standard deviations above which a distance is more than noise of samples, and two sums differ."""
+"""Number of standard deviations above which a distance exceeds the noise of samples, and two sums differ."""
 
 RELIABLE_LOG_ERROR = 0.5
-"""Largest standard error of a sum's natural logarithm with which samples measure other estimates."""
+"""Largest standard error of a sum's natural logarithm at which samples measure other estimates."""
 
 MIX_FACTOR = 3.0
-"""Samples and another estimate are averaged if their error limits differ by at most this factor: beyond it, one hardly
+"""Largest ratio of the error limits of samples and another estimate at which they are averaged: beyond it, one hardly
 improves the other."""
 
 LEAST_ERROR = 1e-12
-"""Least error from which the weights of a mean are computed, so that they are finite."""
+"""Least error in the weights of a mean, which keeps them finite."""
 
 MIN_FOLD_PAIRS = 0.5
-"""Samples measure other estimates only if pairs of different folds have at least this share of the squared weight."""
+"""Least share of the squared weight in pairs of different folds at which samples measure other estimates."""
 
 
 class Candidate(NamedTuple):
     """The best estimate of a method.
 
     Attributes:
-        estimate: The estimate: it has marginals, or its sum is 0.
-        trust: Rank of its method, where no samples decide; from ``RELIABLE_TRUST`` on, its own error is reliable.
+        estimate: The estimate; it has marginals, or its sum is 0.
+        trust: Rank of its method if no samples decide; from ``RELIABLE_TRUST`` on, its own error is reliable.
     """
 
     estimate: SumEstimate
@@ -59,9 +59,9 @@ class Candidate(NamedTuple):
 
 
 def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -> SumEstimate | None:
-    """Return the estimate that is probably closest to the truth, or the mean of similar ones; None if there is none.
+    """Return the estimate with the least expected error, or the mean of similar estimates; None without candidates.
 
-    The error of the returned estimate is its estimated distance from the truth.
+    The error of the returned estimate is its estimated distance from the exact answer.
 
     Args:
         candidates: The best estimates of several methods.
@@ -86,12 +86,12 @@ def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -
         measured = (_measured(row, others, judge, sizes) for row in others)
         closest = min(measured, key=lambda row: row.weight_error, default=None)
         if closest is not None and closest.limit <= judge.error and closest.estimate.error <= judge.error / MIX_FACTOR:
-            # The closest estimate may be much closer than samples can measure, so that a mean with the samples would be
+            # The closest estimate may be far better than samples can measure, so a mean with the samples could be
             # worse.
             return closest.estimate
         return _mixed(samples if closest is None else [*samples, closest])
     estimates = [candidate.estimate for candidate in candidates]
-    # Estimates that contradict each other get the same error; the errors that their methods state break the tie.
+    # Estimates that contradict each other get equal errors; ties are broken by the errors that their methods state.
     rows = [(other.trust, _doubted(other.estimate, estimates, sizes), other.estimate.error) for other in others]
     for row in sampled:
         if not rows or not any(_refutes(other.estimate, row.estimate) for other in others):
@@ -102,7 +102,7 @@ def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -
 
 
 def _unrefuted(sampled: Sequence[Candidate]) -> Sequence[Candidate]:
-    """Return the samples without those that miss a part of the sum which other samples have found."""
+    """Return the samples except those that miss a part of the sum found by other samples."""
     return [
         row
         for row in sampled
@@ -111,7 +111,7 @@ def _unrefuted(sampled: Sequence[Candidate]) -> Sequence[Candidate]:
 
 
 def _refutes(estimate: SumEstimate, sampled: SumEstimate) -> bool:
-    """Return whether an estimate is sure of a larger sum than samples."""
+    """Return whether an estimate reliably finds a larger sum than samples."""
     if estimate.log_z is None or sampled.log_z is None:
         return False
     least = estimate.log_z - SIGNIFICANT_DEVIATIONS * _sum_error(estimate)
@@ -124,10 +124,10 @@ def _is_surer(estimate: SumEstimate, sampled: SumEstimate) -> bool:
 
 
 def _sum_error(estimate: SumEstimate) -> float:
-    """Return the error of the sum's logarithm: the stated one, or the one by the marginals' errors if that is larger.
+    """Return the error of the sum's logarithm: the stated one, or the one from the marginals if it is larger.
 
-    Free energies are stationary in the marginals, so errors of these change the logarithm by about their squares. Sums
-    of samples do not depend on their marginals.
+    Free energies are stationary in the marginals, so errors of marginals change the logarithm by about their squares.
+    Sums from samples do not depend on their marginals.
     """
     if estimate.errors is None or estimate.folds is not None:
         return estimate.log_z_error
@@ -142,7 +142,7 @@ def _is_reliable(samples: SumEstimate) -> bool:
 
 
 def _consistent(sampled: Sequence[SumEstimate], sizes: NDArray[np.int64]) -> Sequence[SumEstimate]:
-    """Return the samples without those contradicted by reliable samples of a more certain sum."""
+    """Return the samples except those contradicted by reliable samples with a more certain sum."""
     consistent: list[SumEstimate] = []
     for estimate in sorted(sampled, key=lambda estimate: (estimate.log_z_error, estimate.error)):
         if not any(_is_reliable(judge) and _contradicts(judge, estimate, sizes) for judge in consistent):
@@ -159,13 +159,13 @@ def _contradicts(judge: SumEstimate, estimate: SumEstimate, sizes: NDArray[np.in
 
 
 class _Measured(NamedTuple):
-    """An estimate with its error as measured by samples.
+    """An estimate with its error measured by samples.
 
     Attributes:
         estimate: The estimate.
-        limit: Limit that its error hardly exceeds.
-        weight_error: Error by which estimates are chosen and weighted in a mean: for a reliable method or samples, the
-            error itself; for any other method, the limit.
+        limit: Value that its error hardly exceeds.
+        weight_error: Error for the choice of estimates and for their weights in a mean: for a reliable method or
+            samples, the error itself; for any other method, the limit.
     """
 
     estimate: SumEstimate
@@ -176,11 +176,11 @@ class _Measured(NamedTuple):
 def _measured(
     candidate: Candidate, others: Sequence[Candidate], judge: SumEstimate, sizes: NDArray[np.int64]
 ) -> _Measured:
-    """Return an estimate with its error as samples measure it.
+    """Return an estimate with its error measured by samples.
 
     Args:
         candidate: The estimate.
-        others: Estimates that do not come from samples.
+        others: Estimates of methods without samples.
         judge: Samples that measure the estimate.
         sizes: Number of states of each variable.
     """
@@ -190,10 +190,10 @@ def _measured(
     square, deviation = _squared_distance(estimate, judge, sizes)
     distances = hellinger_distances(estimate.shares, judge.shares, sizes)
     mean_by_root = float(distances.mean()) / (math.sqrt(float(np.square(distances).mean())) or 1.0)
-    # All folds give probability 0 to a state without samples, and the deviation misses this error. So the samples' own
-    # error is also a lower limit of the noise.
+    # All folds give probability 0 to a state without samples, and the deviation misses this error. The samples' own
+    # error is therefore also a lower limit of the noise.
     hidden = max(math.sqrt(SIGNIFICANT_DEVIATIONS * deviation), judge.error / math.sqrt(len(sizes)))
-    # Noise hides distances below a limit.
+    # Noise hides smaller distances.
     is_hidden = square <= hidden**2
     root = _hidden_error(candidate, others, square, hidden, sizes) if is_hidden else math.sqrt(square)
     error, limit = root * mean_by_root, math.sqrt(max(square, 0.0) + hidden**2) * mean_by_root
@@ -204,15 +204,15 @@ def _measured(
 def _hidden_error(
     candidate: Candidate, others: Sequence[Candidate], square: float, hidden: float, sizes: NDArray[np.int64]
 ) -> float:
-    """Return the error of an estimate that is closer to the truth than samples can measure.
+    """Return the error of an estimate whose distance from the exact answer is hidden by the noise of samples.
 
-    For a reliable method, it is the error that the method states. For another one, it is at least the distance from the
-    reliable method; if there is none, it lies between the stated error and the limit.
+    For a reliable method, it is the stated error. For another method, it is at least the distance from the reliable
+    method; without one, it lies between the stated error and the limit.
 
     Args:
         candidate: The estimate.
-        others: Estimates that do not come from samples.
-        square: Squared distance as the samples measure it, which is mostly noise.
+        others: Estimates of methods without samples.
+        square: Squared distance measured by the samples, mostly noise.
         hidden: Largest distance that noise hides.
         sizes: Number of states of each variable.
     """
@@ -227,10 +227,10 @@ def _hidden_error(
 
 
 def _mixed(estimates: Sequence[_Measured]) -> SumEstimate:
-    """Return the mean of the estimates of similar limits, each weighted by its `weight_error` to the power -2.
+    """Return the mean of estimates with similar limits, each weighted by its ``weight_error`` to the power -2.
 
-    Errors of samples, and of one other method, have different causes, so that the mean is closer to the truth than
-    either. The estimate of the largest weight gives the other figures.
+    The errors of samples and of one other method have different causes, so the mean is better than either of them.
+    Other figures are those of the estimate with the largest weight.
     """
     best = min(estimates, key=lambda row: row.limit)
     similar = [row for row in estimates if row.limit <= MIX_FACTOR * best.limit]
@@ -247,8 +247,8 @@ def _mixed(estimates: Sequence[_Measured]) -> SumEstimate:
 def _squared_distance(estimate: SumEstimate, samples: SumEstimate, sizes: NDArray[np.int64]) -> tuple[float, float]:
     """Return the mean squared Hellinger distance of marginals from the exact ones, and its standard error.
 
-    The noise of two folds is independent, so it drops out of the mean of products of their differences from the
-    estimate. The standard error is the jackknife's (Efron and Stein 1981), which leaves out one fold after another.
+    The noise of two folds is independent, so it cancels in the mean of products of their differences from the estimate.
+    The standard error is the jackknife's (Efron and Stein 1981), which leaves out one fold at a time.
 
     Args:
         estimate: Estimate whose distance is measured.
@@ -274,12 +274,12 @@ def _squared_distance(estimate: SumEstimate, samples: SumEstimate, sizes: NDArra
 
 
 def _pairs(folds: SampleFolds) -> float:
-    """Return the share of the weight's square in pairs of different folds."""
+    """Return the share of the squared weight in pairs of different folds."""
     return 1 - float(np.square(folds.weights).sum())
 
 
 def _doubted(estimate: SumEstimate, others: Sequence[SumEstimate], sizes: NDArray[np.int64]) -> SumEstimate:
-    """Return an estimate with a larger error where its sum is uncertain, or others contradict it and may be right."""
+    """Return an estimate with a larger error if its sum is uncertain, or others may rightly contradict it."""
     assert estimate.shares is not None
     error = estimate.error
     if estimate.log_z_error < math.inf and len(sizes):
@@ -287,14 +287,14 @@ def _doubted(estimate: SumEstimate, others: Sequence[SumEstimate], sizes: NDArra
     for other in others:
         if other is not estimate and other.shares is not None:
             distance = float(hellinger_distances(estimate.shares, other.shares, sizes).mean())
-            # The error that the other estimate states explains its part of the distance; errors add up in squares.
+            # The other estimate's own error explains a part of the distance; errors are added in squares.
             unexplained = math.sqrt(max(0.0, distance**2 - other.error**2))
             error = max(error, DOUBT_SHARE * unexplained)
     return _with_error(estimate, error)
 
 
 def _with_error(estimate: SumEstimate, error: float) -> SumEstimate:
-    """Return an estimate with another mean error: errors are scaled, or all equal if they were 0 or unknown."""
+    """Return an estimate with a new mean error: errors are scaled, or all equal if they were 0 or unknown."""
     assert estimate.errors is not None
     if error == estimate.error:
         return estimate

@@ -1,4 +1,4 @@
-"""Posteriors of many cases whose shared plan does not fit into memory: each exact if it fits alone, or estimated."""
+"""Posteriors of many cases whose shared plan does not fit into memory: each case is exact if it fits alone."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ from elimina.running.propagated_tables import Posteriors
 Floats = NDArray[np.float64]
 
 _BATCH_SECONDS, _MIN_CASE_SECONDS = 60.0, 0.1
-"""Seconds for the estimates of all cases together, and least seconds for one."""
+"""Seconds for the estimates of all cases together, and least seconds for one case."""
 
 _ORDER_SECONDS = 0.1
 """Seconds of the order search for cases that observe the same variables."""
 
 
 class EstimatedBatch:
-    """A batch that answers cases one after another, on several threads, and equal cases once.
+    """A batch that answers cases one after another, on several threads; equal cases are answered once.
 
     Cases that observe the same variables share an elimination order.
 
     Args:
         model: A probability model.
-        columns: The variables that some case may observe.
-        asked: The variables whose marginals are asked for; None for all.
+        columns: The variables that the cases may observe.
+        asked: The queried variables; None: all.
         options: Planning options.
     """
 
     is_exact = False
-    """False: posteriors have estimated errors."""
+    """False: posteriors may have estimated errors."""
 
     def __init__(
         self, model: Model, columns: Sequence[int], asked: Sequence[int] | None, options: CheckedOptions
@@ -69,8 +69,8 @@ class EstimatedBatch:
         """Answer cases.
 
         Args:
-            values: int32 array of shape ``(cases, columns)``: value indices, -1 where there is none.
-            progress: Called now and then with the share of the cases that is done.
+            values: int32 array of shape ``(cases, columns)``: value indices, -1 for missing observations.
+            progress: Called repeatedly with the finished share of the cases.
         """
         distinct, distinct_of = np.unique(values, axis=0, return_inverse=True)
         distinct_of = distinct_of.reshape(-1)
@@ -100,7 +100,7 @@ class EstimatedBatch:
         return Posteriors(marginals, logs[distinct_of], variables, errors=errors[distinct_of])
 
     def _answer(self, case: NDArray[np.int32], seconds: float) -> Result:
-        """Return the posteriors of a case, estimated within the seconds if they do not fit into memory."""
+        """Return the posteriors of a case; if they do not fit into memory, estimate them within a time limit."""
         observed = {v: int(code) for v, code in zip(self.columns, case, strict=True) if code >= 0}
         options = self._options
         pattern = tuple(observed)
@@ -112,7 +112,7 @@ class EstimatedBatch:
         return posteriors_within(Observed(self.model, observed), self._asked, options, seconds)
 
     def close(self) -> None:
-        """Do nothing: the tables of a case are released with it."""
+        """Do nothing: the tables of a case are released after it."""
 
 
 def batch_of(
@@ -123,18 +123,18 @@ def batch_of(
     count: int,
     families: Sequence[tuple[int, ...]] = (),
 ) -> Batch | EstimatedBatch:
-    """Return a batch of exact answers if its plan fits into memory, and otherwise, if allowed, a batch of estimates.
+    """Return a batch of exact answers if its plan fits into memory; otherwise a batch of estimates, if allowed.
 
     Args:
         model: A probability model.
-        columns: The variables that some case may observe.
-        asked: The variables whose marginals are asked for; None for all.
+        columns: The variables that the cases may observe.
+        asked: The queried variables; None: all.
         options: Planning options.
         count: Expected number of cases.
-        families: Scopes of further joint marginals, each within the scope of a factor; these are exact.
+        families: Scopes of additional joint marginals, each within the scope of a factor; these are exact.
 
     Raises:
-        InputError: The model has costs, or an option makes no sense.
+        InputError: The model has costs, or an option is invalid.
         MemoryLimitError: Not even a few cases fit, and the options ask for exact answers or a GPU.
         DeviceError: The device is missing or cannot be used.
     """

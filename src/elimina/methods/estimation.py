@@ -1,4 +1,4 @@
-"""Approximate methods in turn: each resumes where it stopped, and the best estimate is kept."""
+"""Approximate methods that run in turn; each resumes where it stopped, and the best estimate is kept."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Method(NamedTuple):
     """An approximate method, with its rank and its share of the time.
 
     Attributes:
-        run: Generator of its estimates.
+        run: Function that yields its estimates.
         trust: Rank among methods whose estimates contradict each other; from ``RELIABLE_TRUST`` on, the method's own
             errors are reliable.
         time_share: Share of the time, relative to the shares of the other methods that still run.
-        is_exact: True if the method gives exact answers only.
+        is_exact: True if the method gives only exact answers.
     """
 
     run: EstimateMethod
@@ -55,11 +55,12 @@ METHODS = (
 
 
 LEADER_FACTOR = 3.0
-"""Factor on the time share of the method that gave the current estimate, because more of its samples help most."""
+"""Factor on the time share of the method with the current estimate, because more of its samples help most."""
 
 SAMPLING_FACTOR, SAMPLING_AGE_SECONDS = 4.0, 3.0
 """If the current estimate comes from samples, another method's time share is divided by the ratio of its error to that
-of the samples. Largest divisor, and total seconds before it is used, because some methods start slowly and end well."""
+of the samples. These are the largest divisor, and the total seconds before it applies: some methods start slowly and
+end well."""
 
 
 class _Run:
@@ -70,9 +71,9 @@ class _Run:
         estimates: Generator of the method's estimates.
 
     Attributes:
-        best: Best estimate so far; None: there is none.
+        best: Best estimate so far; None: no estimate.
         is_done: True if the method has no further estimates.
-        is_waiting: True if the method has no estimate in the time that remains.
+        is_waiting: True if the method cannot make an estimate in the remaining time.
     """
 
     def __init__(self, method: Method, estimates: Iterator[SumEstimate]) -> None:
@@ -83,13 +84,13 @@ class _Run:
 
     @property
     def turn(self) -> float:
-        """Time so far relative to the method's share; the method with the least gets the next turn."""
+        """Time so far relative to the method's share; the method with the smallest value gets the next turn."""
         return self.seconds / self.method.time_share
 
     def advance(self) -> None:
-        """Make the next estimate. Keep it if it has marginals or proves a sum of 0, and has the least error so far.
+        """Make the next estimate; store it if it has marginals or proves a sum of 0, and has the least error so far.
 
-        Estimates from samples are kept whatever their error, because a better proposal may reveal a larger one.
+        Estimates from samples are stored regardless of their error, because a better proposal may reveal a larger one.
         """
         started = time.monotonic()
         estimate = next(self._estimates, None)
@@ -108,12 +109,12 @@ class Estimation:
 
     Args:
         problem: Problem whose sum and marginals are estimated.
-        options: Options of the call; with ``exact``, methods that give exact answers run alone.
-        memory_bytes: Bytes that a method may use.
-        find_order: Function that returns the free variables in a quick order of elimination; None: methods find one.
+        options: Options of the call; with ``exact``, only exact methods run.
+        memory_bytes: Memory limit of a method, in bytes.
+        find_order: Function that returns a quick elimination order of the free variables; None: methods find their own.
 
     Attributes:
-        best: The chosen estimate; None: there is none.
+        best: The chosen estimate; None: no estimate.
     """
 
     def __init__(
@@ -136,14 +137,14 @@ class Estimation:
 
     @property
     def is_done(self) -> bool:
-        """True if no method can give a better estimate, or one was exact."""
+        """True if no method can give a better estimate, or if the estimate is exact."""
         return all(run.is_done for run in self._runs) or (self.best is not None and self.best.error == 0)
 
     def improve(self, deadline: float) -> Iterator[SumEstimate]:
-        """Yield ever better estimates until ``deadline``, or until no method has another one in that time.
+        """Yield improving estimates until ``deadline``, or until no method can make another one in that time.
 
         Args:
-            deadline: The time, by ``time.monotonic``.
+            deadline: Deadline by ``time.monotonic``.
         """
         self._limits.deadline = deadline
         for run in self._runs:
@@ -156,7 +157,7 @@ class Estimation:
                 self.best = estimate
                 yield estimate
             self.best = estimate
-            # A call without any estimate would have no answer, so the first one may end late.
+            # The first estimate may end late, because a call without any estimate would have no answer.
             if stopped() or (self.best is not None and self._limits.is_over):
                 return
 

@@ -1,4 +1,4 @@
-"""Posteriors with and without single observations: each case keeps some of them, and all cases run in one batch."""
+"""Posteriors with and without single observations: each case has some of them, and all cases run in one batch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Observation = int | NDArray[Any]
 
 
 class EvidenceCases:
-    """The observations of a model, and cases with some of them; likelihoods become observations of leaves.
+    """The observations of a model, and cases with a part of them; likelihoods become observations of leaves.
 
     Args:
         model: A probability model.
@@ -42,13 +42,13 @@ class EvidenceCases:
         self._model_with_leaves = observed.model
         self._options = replace(options, order="auto")
         self._values: dict[int, dict[int, int]] = {v: {} for v in evidence}
-        # The table of a leaf follows the model's tables, and has the leaf as last axis.
+        # The table of a leaf follows the model's tables, and the leaf is its last axis.
         leaves = {table.scope[1]: table.scope[0] for table in observed.model.factors[len(model.factors) :]}
         for v, value in observed.values.items():
             self._values[leaves.get(v, v)][v] = value
 
     def case(self, observed: Collection[int]) -> dict[int, int]:
-        """Return the case in which some of the variables with evidence are observed."""
+        """Return the case in which only the given variables are observed."""
         return {u: value for v in observed for u, value in self._values[v].items()}
 
     @property
@@ -68,7 +68,7 @@ class EvidenceCases:
         Args:
             cases: Variable index -> value index of each case.
             asked: Variables whose posteriors are computed.
-            families: Scopes of tables whose joint posteriors are computed, too.
+            families: Scopes of tables whose joint posteriors are also computed.
 
         Raises:
             MemoryLimitError: The plan does not fit into memory.
@@ -87,7 +87,7 @@ class EvidenceCases:
             batch.close()
 
     def check_possible(self, log_evidence: float, observed: Collection[int]) -> None:
-        """Check that some of the observations are possible together.
+        """Check that some observations are jointly possible.
 
         Raises:
             ImpossibleEvidenceError: The logarithm of their probability is minus infinity.
@@ -99,7 +99,7 @@ class EvidenceCases:
         """Check that a variable is not observed.
 
         Raises:
-            InputError: The variable is observed, so there is nothing to explain or to learn about it.
+            InputError: The variable is observed.
         """
         if variable in self.evidence:
             raise InputError(

@@ -1,6 +1,6 @@
 """Expectation maximisation (Dempster, Laird and Rubin 1977; Lauritzen 1995) for the parameters of a Bayesian network.
 
-Each iteration propagates the rows in batches, and adds up the joint posteriors of all families.
+Each iteration propagates the rows in batches, and sums the joint posteriors of all families.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Iterate(NamedTuple):
     Attributes:
         tables: Distribution of each family.
         log_likelihood: Natural logarithm of the probability of all rows.
-        log_posterior: ``log_likelihood``, plus the logarithms of the probabilities times their pseudo-counts.
+        log_posterior: ``log_likelihood`` plus each pseudo-count times the logarithm of its probability.
     """
 
     tables: list[Floats]
@@ -57,11 +57,11 @@ class ExpectationMaximisation(ABC):
     @property
     @abstractmethod
     def is_complete(self) -> bool:
-        """True if no cell is missing, so that one iteration is enough."""
+        """True if no cell is missing; one iteration is then enough."""
 
     @abstractmethod
     def expectation(self, tables: Sequence[Floats]) -> Expectation:
-        """Return the expected counts under some tables.
+        """Return the expected counts for given tables.
 
         Raises:
             ImpossibleEvidenceError: Some data have probability 0.
@@ -72,10 +72,10 @@ class ExpectationMaximisation(ABC):
         """Release the memory."""
 
     def iterates(self, tables: Sequence[Floats]) -> Iterator[Iterate]:
-        """Yield the starting tables, then those of one iteration after another, without end.
+        """Yield the starting tables, then the tables of one iteration after another, without end.
 
         Args:
-            tables: Starting tables; tied families have equal ones.
+            tables: Starting tables; those of tied families are equal.
 
         Raises:
             ImpossibleEvidenceError: Some data have probability 0.
@@ -94,12 +94,12 @@ class RowMaximisation(ExpectationMaximisation):
 
     Args:
         families: Families of the network.
-        rows: Different rows.
+        rows: Distinct rows.
         prior: Pseudo-counts of each family.
         options: Planning options.
 
     Raises:
-        MemoryLimitError: The messages of a few rows do not fit.
+        MemoryLimitError: The messages for a small batch of rows do not fit.
         DeviceError: The device is missing or cannot be used.
     """
 
@@ -118,7 +118,7 @@ class RowMaximisation(ExpectationMaximisation):
 
     @property
     def is_complete(self) -> bool:
-        """True if no cell is missing, so that one iteration is enough."""
+        """True if no cell is missing; one iteration is then enough."""
         return not len(self._rows.values)
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class RowMaximisation(ExpectationMaximisation):
             self._batch.close()
 
     def expectation(self, tables: Sequence[Floats]) -> Expectation:
-        """Return the expected counts under some tables.
+        """Return the expected counts for given tables.
 
         Raises:
             ImpossibleEvidenceError: A row has probability 0.
@@ -169,9 +169,9 @@ def is_converged(iterates: Sequence[float], rows: float, tolerance: float) -> bo
     """Return whether the last iteration increased the log-posterior by at most the tolerance; False for the first one.
 
     Args:
-        iterates: Logarithms of the posterior of the parameters, one for each iteration.
+        iterates: Log-posterior of the parameters after each iteration.
         rows: Number of rows.
-        tolerance: Largest increase for each row that counts as converged.
+        tolerance: Largest increase per row at which iterations have converged.
     """
     if len(iterates) < 2 or not math.isfinite(iterates[-2]):
         return False

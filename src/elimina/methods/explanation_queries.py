@@ -1,4 +1,4 @@
-"""Questions about the evidence itself: impacts, conflicts, values of observations, sensitivities, explanations."""
+"""Questions about the evidence: impacts, conflicts, values of observations, sensitivities and explanations."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ class ExplanationQueries(PosteriorQueries):
     def impacts(self, query: str | int) -> Impacts:
         """Return the impact of each observation on the posterior of a variable, the largest one first.
 
-        Each observation is measured in two ways: the posterior given all observations is compared with that given all
-        but this one, and the posterior given this one alone with the prior.
+        Each observation is measured in two ways: the posterior given all observations is compared with the posterior
+        without this one, and the posterior given only this one is compared with the prior.
 
         Args:
             query: Name or index of a variable that is not observed.
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
-            InputError: There is no such variable, or it is observed.
+            InputError: The variable is unknown or observed.
             MemoryLimitError: The cases do not fit into memory.
 
         Examples:
@@ -58,12 +58,12 @@ class ExplanationQueries(PosteriorQueries):
     @one_call_at_a_time
     @memory_errors_of_trees
     def conflict(self) -> Conflict:
-        """Return the conflict measure of the evidence, in bits: positive if the observations do not fit together.
+        """Return the conflict measure of the evidence, in bits; a positive value indicates a disagreement.
 
-        The measure is infinite if the observations are possible one by one, and impossible together.
+        The measure is infinite if each observation is possible, but not all of them together.
 
         Raises:
-            ImpossibleEvidenceError: An observation has probability 0 without the others.
+            ImpossibleEvidenceError: A single observation has probability 0.
             MemoryLimitError: The cases do not fit into memory.
 
         Examples:
@@ -85,17 +85,17 @@ class ExplanationQueries(PosteriorQueries):
         candidates: Sequence[str | int] | None = None,
         costs: Mapping[str, float] | None = None,
     ) -> ObservationValues:
-        """Return the expected information of each observation about a query, the best for its cost first.
+        """Return the expected information from observing each variable about a query, sorted by information per cost.
 
         Args:
             query: Name or index of a variable that is not observed.
-            candidates: Variables that may be observed; None for all others that are not observed yet.
-            costs: Cost of an observation of each variable, by name; 1 where there is none.
+            candidates: Variables that may be observed; None: all other unobserved variables.
+            costs: Cost of observing a variable, by name; 1 by default.
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
-            InputError: There is no such variable, one is observed, a candidate is the query, or a cost is negative or
-                not finite.
+            InputError: A variable is unknown, a candidate is observed or is the query, the query is observed, or a cost
+                is negative or not finite.
             MemoryLimitError: The cases do not fit into memory.
 
         Examples:
@@ -118,18 +118,18 @@ class ExplanationQueries(PosteriorQueries):
     @one_call_at_a_time
     @memory_errors_of_trees
     def sensitivities(self, query: Mapping[str, State]) -> Sensitivities:
-        """Return the sensitivity of a posterior to each number in the tables of a Bayesian network.
+        """Return the sensitivity of a posterior to each parameter in the tables of a Bayesian network.
 
-        The other numbers of a row change in proportion, so that it sums to 1. Numbers of 0 and 1 count as facts, and
-        are left out.
+        The other parameters of a row change in proportion, so that it sums to 1. Parameters of 0 and 1 count as
+        certain, and are left out.
 
         Args:
-            query: Event whose posterior is asked about: variable name -> its state.
+            query: Event whose posterior is analysed: variable name -> its state.
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
-            InputError: The query is empty, there is no such variable or state, a variable is observed, or the model is
-                not a Bayesian network.
+            InputError: The query is empty, a variable or state is unknown, a variable is observed, or the model is not
+                a Bayesian network.
             MemoryLimitError: The messages, or the posteriors of the families, do not fit into memory.
 
         Examples:
@@ -165,8 +165,8 @@ class ExplanationQueries(PosteriorQueries):
     def relevant_explanations(self, targets: Sequence[str | int], count: int = 10) -> Explanations:
         """Return the assignments of some of the targets that explain the evidence best (most relevant explanations).
 
-        They have the largest generalised Bayes factors, and name only the targets that matter. Assignments that contain
-        a better one, or are contained in one, are left out.
+        They have the largest generalised Bayes factors, and contain only the targets that matter. Assignments that
+        contain a better one, or are contained in one, are left out.
 
         Args:
             targets: Names or indices of variables that may explain the evidence.
@@ -174,8 +174,8 @@ class ExplanationQueries(PosteriorQueries):
 
         Raises:
             ImpossibleEvidenceError: The evidence has probability 0.
-            InputError: There is no evidence, no such variable, a target is observed or named twice, or the targets have
-                too many states.
+            InputError: There is no evidence, a target is unknown, observed or named twice, or the targets have too many
+                states.
             MemoryLimitError: The messages, or the joint distribution of the targets, do not fit into memory.
             TypeError: The targets are a set, which has no order.
 
@@ -219,7 +219,7 @@ class ExplanationQueries(PosteriorQueries):
         return EvidenceCases(self.model, self._observations, self._options)
 
     def _check_exact(self) -> None:
-        """Refuse estimates (``MemoryLimitError``): the errors of two of them would look like a difference."""
+        """Reject estimates (``MemoryLimitError``), because their errors would look like differences."""
         if not self.is_exact:
             raise MemoryLimitError(
                 "explanations compare exact posteriors, and the messages of this model do not fit into memory: give "

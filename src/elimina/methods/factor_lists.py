@@ -14,12 +14,12 @@ from elimina.problem.preparation import Problem
 
 
 class FactorList(NamedTuple):
-    """Factors of a problem, one for each of its groups, with their values one after another.
+    """Factors of a problem, one for each of its groups, with their values in one array.
 
     Attributes:
-        scopes: Positions of each factor's variables among the free ones, slow to fast.
-        values: Values of each factor, divided by its largest one.
-        log_scale: Natural logarithm of the product of all divisors and constants; minus infinity: the sum is 0.
+        scopes: Positions of each factor's variables among the free ones, from the slowest axis to the fastest.
+        values: Values of each factor, divided by its largest value.
+        log_scale: Natural logarithm of the product of all divisors and constants; minus infinity if the sum is 0.
         is_complete: True if no product of positive numbers left the range of normal floats.
     """
 
@@ -29,7 +29,7 @@ class FactorList(NamedTuple):
     is_complete: bool
 
     def supports(self) -> FactorList:
-        """Return the factors' supports: 1 for positive values, else 0."""
+        """Return the supports of the factors: 1 for positive values, otherwise 0."""
         return self._replace(values=(self.values > 0).astype(np.float64), log_scale=0.0)
 
 
@@ -78,7 +78,7 @@ def _row_major(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[NDA
     """Return the strides of tables' axes, and the cells of each table.
 
     Args:
-        starts: Start of each table's axes, and the end of the last one's.
+        starts: Start of each table's axes, followed by the end of the last table's.
         sizes: Size of each axis.
     """
     strides, counts = np.ones_like(sizes), np.diff(starts)

@@ -20,9 +20,9 @@ class FactorLogarithms(NamedTuple):
     """Logarithms of a problem's factors along an order.
 
     Attributes:
-        values: Cells of all factors, one after another.
-        constants: Numbers that are added to the sum's logarithm; minus infinity: the sum is 0.
-        zeros: Flag of each factor: True if it has a value of 0.
+        values: Cells of all factors, one factor after another.
+        constants: Numbers to add to the sum's logarithm; minus infinity if the sum is 0.
+        zeros: Flag of each factor: True if it contains a 0.
     """
 
     values: NDArray[np.float64]

@@ -18,17 +18,17 @@ from elimina.model.table import Table
 Floats = NDArray[np.float64]
 
 _HASH_SEED = 0
-"""Seed of the weights of rows' hashes. Rows with equal hashes are compared, so the seed changes no answer."""
+"""Seed of the hash weights for rows. Rows with equal hashes are compared, so answers do not depend on the seed."""
 
 
 class Families(NamedTuple):
-    """The families of a Bayesian network, and which of them share a table.
+    """The families of a Bayesian network, some of which may share a table.
 
     Attributes:
-        model: A Bayesian network, each variable with a factor.
+        model: A Bayesian network in which each variable has a factor.
         scopes: Variables of each family.
-        child_axes: Place of the child in each scope.
-        leaders: Number of the first family with the same table, one number for each family.
+        child_axes: Position of the child in each scope.
+        leaders: Number of the first family with the same table, for each family.
     """
 
     model: Model
@@ -46,7 +46,7 @@ class Families(NamedTuple):
 
         Raises:
             InputError: The model is not a Bayesian network, a variable is unknown or named twice, or the tables of a
-                group differ in shape.
+                group have different shapes.
             TypeError: ``tied`` or a group is not a sequence.
         """
         if model.children is None or len(set(model.children)) < len(model.variables):
@@ -78,17 +78,17 @@ class Families(NamedTuple):
         return [tuple(factor.sizes) for factor in self.model.factors]
 
     def with_tables(self, tables: Sequence[Floats]) -> Model:
-        """Return the network with these tables, one for each factor, in place of its own."""
+        """Return the network with these tables instead of its own, one for each factor."""
         model = self.model
         factors = [Table(scope, table) for scope, table in zip(self.scopes, tables, strict=True)]
         return Model(model.variables, factors, sense="probability", children=model.children, name=model.name)
 
     def tables_of(self, counts: Sequence[Floats], fallback: Sequence[Floats] | None = None) -> list[Floats]:
-        """Return distributions in proportion to counts.
+        """Return distributions proportional to counts.
 
         Args:
-            counts: Counts of each family, pseudo-counts included.
-            fallback: Tables with the rows for combinations of parents without counts; None: uniform.
+            counts: Counts of each family, including pseudo-counts.
+            fallback: Tables whose rows are used for parents' states without counts; None: uniform distributions.
         """
         summed: dict[int, Floats] = {}
         for number, leader in enumerate(self.leaders):
@@ -103,7 +103,7 @@ class Families(NamedTuple):
 
 
 def _check_shapes(model: Model, *numbers: int) -> None:
-    """Refuse two families to be tied if their tables differ in shape, or in the axis of the child."""
+    """Reject tied families whose tables differ in shape or in the axis of the child."""
     children = [(model.children or ())[number] for number in numbers]
     first, second = (model.factors[number] for number in numbers)
     axes = first.scope.index(children[0]), second.scope.index(children[1])
@@ -125,7 +125,7 @@ def prior_counts(prior: float | Mapping[str, Any], families: Families) -> list[F
 
     Raises:
         TypeError: A pseudo-count is not a number.
-        InputError: A pseudo-count is negative or not finite, an array has another shape, or there is no such variable.
+        InputError: A pseudo-count is negative or not finite, an array has another shape, or a variable is unknown.
     """
     model, sizes = families.model, families.sizes
     number = {child: n for n, child in enumerate(model.children or ())}
@@ -136,7 +136,7 @@ def prior_counts(prior: float | Mapping[str, Any], families: Families) -> list[F
             counts[n] = _pseudo_counts(f"prior of {model[name].name!r}", pseudo_counts, sizes[n])
         return counts
     pseudo_count = arguments.number("prior", prior, "a number, or a mapping from variables to pseudo-counts")
-    # Tied families share one prior, so only their leader gets the pseudo-counts.
+    # Tied families share one prior, so only the first of them gets pseudo-counts.
     return [
         _pseudo_counts("prior", pseudo_count if families.leaders[n] == n else 0.0, shape)
         for n, shape in enumerate(sizes)
@@ -170,9 +170,9 @@ class WeightedRows(NamedTuple):
     """Distinct rows with their numbers of occurrences.
 
     Attributes:
-        values: int32 array of shape ``(rows, variables)``: indices of the states, -1 where a cell is missing.
+        values: int32 array of shape ``(rows, variables)``: indices of the states, -1 for missing cells.
         weights: Number of occurrences of each row.
-        first: Number of the first equal row of the frame, for each row.
+        first: Number of the first equal row in the frame, for each row.
     """
 
     values: Codes
@@ -210,7 +210,7 @@ def weighted_rows(cases: Cases, variables: int) -> WeightedRows:
 
 
 def counts_of(rows: WeightedRows, families: Families) -> list[Floats]:
-    """Return the counts of each family's combinations of states; rows with missing cells of a family are left out."""
+    """Return the counts of each family's combinations of states; rows with missing cells in a family are skipped."""
     counts = []
     for scope, shape in zip(families.scopes, families.sizes, strict=True):
         values = rows.values[:, list(scope)]
@@ -222,7 +222,7 @@ def counts_of(rows: WeightedRows, families: Families) -> list[Floats]:
 
 
 def log_likelihood_of(counts: Sequence[Floats], tables: Sequence[Floats]) -> float:
-    """Return the sum of counts times the logarithms of the probabilities; cells without a count do not matter."""
+    """Return the sum of counts times the logarithms of the probabilities; cells with count 0 are skipped."""
     total = 0.0
     for count, table in zip(counts, tables, strict=True):
         occurs = count > 0

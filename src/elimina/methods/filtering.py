@@ -1,13 +1,13 @@
-"""Optimisation by elimination of only those tuples that can be part of a better solution.
+"""Optimisation by elimination, restricted to tuples that can be part of a better solution.
 
 Function filtering (M. Sanchez, J. Larrosa, P. Meseguer, "Improving tree decomposition methods with function
 filtering", IJCAI 2005; I. Brito, P. Meseguer, "Improving DPOP with function filtering", AAMAS 2010) drops each tuple of
 a bucket whose cost and a lower bound on the rest of the problem exceed an upper bound. The bounds are described in
 ``docs/decisions/0015-filtering.md``.
 
-There are two implementations. The core filters on the CPU. The engine filters with sparse steps, on any device: it
+There are two implementations. The core filters on the CPU. The engine filters with sparse steps on any device: it
 shifts costs, finds a first solution by greedy decoding of small mini-buckets and local search, and then runs one sparse
-plan in which only better assignments are allowed. Each step drops new tuples by the bounds of ``planning.sparse``.
+plan that allows only better assignments. Each step drops new tuples by the bounds of ``planning.sparse``.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ from elimina.running.planned_problem import PlannedProblem
 from elimina.running.sparse_plans import SLICE_REFINEMENT_FACTOR, sparse_plan_in_fine_slices
 
 MAX_FILTERED_COST = 2**38
-"""Limit of sums of costs, so that the core's integers can also hold thousandths of a cost."""
+"""Limit on sums of costs at which the core's integers can also represent thousandths of a cost."""
 
 MAX_FILTERED_CELLS = 2**26
-"""Largest number of cells of all tables, with domain sizes rounded up to powers of two, as the core stores them."""
+"""Largest number of cells of all tables, with domain sizes rounded up to powers of two as in the core."""
 
 _TUPLE_BYTES = 64
 """Bytes of a new tuple: its key, cost and bound in arrays that grow by doubling, and memory for sorting."""
@@ -61,11 +61,11 @@ _TUPLE_BYTES = 64
 _MIN_TUPLES = 1 << 12
 
 _COPIES, _TABLE_BYTES, _CELL_BYTES = 10, 380, 8
-"""Largest number of copies of the tables in memory (of slices that are open, shrunk or divided), and bytes of a table
-and of a cell in each copy. On 509_VAC of SPOT5 (8,630 tables of 23 cells), this makes 46 MiB."""
+"""Largest number of copies of the tables in memory (for slices that are open, reduced or divided), and bytes of a table
+and of a cell in each copy. On 509_VAC of SPOT5 (8,630 tables of 23 cells), these are 46 MiB."""
 
 _MIN_COPY_BYTES = 1 << 23
-"""Bytes that copies of the tables may take even beyond the memory limit."""
+"""Bytes that copies of the tables may use even beyond the memory limit."""
 
 
 def reason_unsupported(problem: Problem) -> str | None:
@@ -90,7 +90,7 @@ def reason_too_large(problem: Problem, memory: int) -> str | None:
 
 
 def _cells(problem: Problem) -> int:
-    """Return the cells of all tables over domains that are padded to powers of two."""
+    """Return the number of cells of all tables, with domain sizes rounded up to powers of two."""
     padded = [1 << (size - 1).bit_length() for size in problem.model.sizes]
     return sum([math.prod([padded[v] for v in table.scope]) for table in problem.tables])
 
@@ -103,18 +103,18 @@ def filtered_optimum(
     Args:
         problem: Problem of the task ``mpe``.
         limits: Limits of time, gap and total.
-        memory: Bytes that tuples may take.
+        memory: Memory limit of tuples, in bytes.
         seed: Random seed of the search for a first solution, and of orders.
-        listener: Called now and then with the result so far.
+        listener: Called repeatedly with the result so far.
 
     Returns:
-        ``optimal``; ``infeasible`` (with a bound beyond ``limits.upper_bound``, if there is one); or ``bounded``, if
-        the time was up or the gap is close enough.
+        ``optimal``; ``infeasible`` (with a bound beyond ``limits.upper_bound``, if there is one); or ``bounded`` if the
+        time ended or the gap is small enough.
 
     Raises:
-        UnsupportedError: The problem has other than integer costs, too large ones, or too many cells.
+        UnsupportedError: Costs are not integers or too large, or there are too many cells.
         MemoryLimitError: Copies of the tables do not fit.
-        InternalError: The assignment's value, recomputed on the model, is not the value found.
+        InternalError: The model gives the assignment another value than the elimination.
     """
     _check(problem, limits, memory)
     started = time.perf_counter()
@@ -141,7 +141,7 @@ def filtered_optimum(
     def poll(lower: int, cost: int, value: list[int] | None) -> bool:
         if value is not None:
             keep_solution(value, cost)
-        so_far = result_at(min(lower, upper))  # the search proves nothing about totals beyond those that it accepts
+        so_far = result_at(min(lower, upper))  # the search proves nothing about totals beyond those it accepts
         if listener is not None:
             listener(so_far)
         return Bounds(0.0, so_far.lower_bound, so_far.upper_bound).gap > limits.gap
@@ -176,8 +176,8 @@ class FilteredSolutions(NamedTuple):
     Attributes:
         values: Values of the free variables in each assignment.
         bound: Bound on the values of all other assignments, in the model's units.
-        is_complete: True if no better assignments are left.
-        statistics: Figures of filtering, as in ``Result.stats``.
+        is_complete: True if the remaining assignments are not better.
+        statistics: Statistics of filtering, as in ``Result.stats``.
     """
 
     values: list[list[int]]
@@ -189,19 +189,19 @@ class FilteredSolutions(NamedTuple):
 def filtered_solutions(
     problem: Problem, k: int, limits: SearchLimits, memory: int, seed: int, start: Sequence[int] | None
 ) -> FilteredSolutions:
-    """Find the best assignments by eliminations that drop the tuples of all other assignments.
+    """Find the best assignments by eliminations without the tuples of all other assignments.
 
     Args:
         problem: Problem of the task ``mpe`` with free variables, and with all values of all variables.
         k: Number of assignments.
         limits: Limit of time.
-        memory: Bytes that tuples may take.
+        memory: Memory limit of tuples, in bytes.
         seed: Random seed of the search for a first solution, and of orders.
-        start: Value of each variable of the model in a known assignment; None: one is searched for.
+        start: Value of each variable of the model in a known assignment; None: a search finds one.
 
     Raises:
-        UnsupportedError: The problem has other than integer costs, too large ones, or too many cells.
-        MemoryLimitError: Copies of its tables do not fit.
+        UnsupportedError: Costs are not integers or too large, or there are too many cells.
+        MemoryLimitError: Copies of the tables do not fit.
     """
     _check(problem, limits, memory)
     started = time.perf_counter()
@@ -246,7 +246,7 @@ def _check(problem: Problem, limits: SearchLimits, memory: int) -> None:
 
 
 def _upper(problem: Problem, units: CoreUnits, total: int | float | None) -> int:
-    """Return the least cost (as a distance) to reject, by the model's upper bound, the core's limit and ``total``."""
+    """Return the least cost (as a distance) to reject, from the model's upper bound, the core's limit and ``total``."""
     limits = [MAX_FILTERED_COST + 1]
     if problem.model.upper_bound is not None:
         limits.append(math.ceil(units.sign * problem.model.upper_bound - units.offset))
@@ -274,16 +274,16 @@ def _statistics(figures: dict[str, Any], clock: dict[str, float]) -> dict[str, A
 
 
 _SHIFT_SECONDS, _ORDER_SECONDS = 1.0, 0.5
-"""Seconds after which no further pass of cost shifting begins, and of the order search."""
+"""Seconds after which no further pass of cost shifting begins, and seconds of the order search."""
 
 
 class FilterBounds(NamedTuple):
-    """Bounds and best assignment before the filtered run.
+    """Bounds and the best assignment before the filtered run.
 
     Attributes:
         result: Bounds, and the best solution so far.
-        upper_bound: Total of a known solution; None if none is known.
-        original: The problem, and the one with its costs shifted.
+        upper_bound: Total of a known solution; None: no solution is known.
+        original: The problem, and the problem with its costs shifted.
         order: Elimination order.
     """
 
@@ -294,12 +294,12 @@ class FilterBounds(NamedTuple):
 
     @property
     def sign(self) -> int:
-        """1 if costs are minimised, else -1."""
+        """1 if costs are minimised, otherwise -1."""
         return self.original.problem.model.sign
 
     @property
     def worst(self) -> int | None:
-        """The worst total that is still wanted; None if every total is."""
+        """The worst acceptable total; None if every total is acceptable."""
         wanted = [] if self.upper_bound is None else [self.sign * self.upper_bound]
         if self.result.value is not None:
             wanted.append(self.sign * int(self.result.value) - 1)
@@ -314,7 +314,7 @@ class FilterBounds(NamedTuple):
         return [int(bound), self.worst]
 
     def limited(self, worst: int | None) -> Problem:
-        """Return the shifted problem, in which assignments worse than a total are forbidden; unchanged for None."""
+        """Return the shifted problem with assignments worse than a total forbidden; unchanged for None."""
         problem = self.original.moved
         if worst is None:
             return problem
@@ -327,7 +327,7 @@ class FilterBounds(NamedTuple):
         return prepare(limited, "mpe", problem.fixed)
 
     def answer(self, limited: Result) -> Result:
-        """Return the answer to the problem, given that to the limited problem."""
+        """Return the answer to the problem from the answer to the limited problem."""
         model = self.original.problem.model
         if limited.assignment is not None:
             score = model.score(model.indices_of(limited.assignment))
@@ -341,22 +341,22 @@ class FilterBounds(NamedTuple):
 def optimum_on_rows(
     problem: Problem, options: CheckedOptions, limits: SearchLimits, listener: Listener | None = None
 ) -> Result:
-    """Find the optimum as ``filtered_optimum``, by the engine's sparse steps on any device.
+    """Find the optimum as ``filtered_optimum`` does, with the engine's sparse steps on any device.
 
     Args:
         problem: Problem of the task ``mpe``.
-        options: Planning options; the device makes the tuples (``auto``: the CPU).
+        options: Planning options; the device computes the tuples (``auto``: the CPU).
         limits: Limits of time, gap and total.
-        listener: Called now and then with the result so far.
+        listener: Called repeatedly with the result so far.
 
     Returns:
         ``optimal``; ``infeasible`` (with a bound beyond ``limits.upper_bound``, if there is one); or ``bounded``.
 
     Raises:
-        UnsupportedError: The problem has other than integer costs, or too large ones.
+        UnsupportedError: Costs are not integers, or too large.
         DeviceError: The device is missing or cannot be used.
-        MemoryLimitError: There are more tuples than the memory holds.
-        TimeLimitError: The deadline passed before there was a result.
+        MemoryLimitError: The tuples exceed the memory.
+        TimeLimitError: The deadline passed before the first result.
     """
     if not problem.described.is_optimum or not problem.model.is_integer:
         raise UnsupportedError(f"filtering needs the task mpe and integer costs; use {option('method', 'eliminate')}")
@@ -445,10 +445,10 @@ def _first_bounds(
 def filtered_plan(
     filter_bounds: FilterBounds, backend: Backend, options: CheckedOptions, refinements: int = 0
 ) -> PlannedProblem:
-    """Return a plan on sparse tables (dense if there is none) that finds only better solutions than the incumbent.
+    """Return a plan on sparse (otherwise dense) tables that only finds solutions better than the incumbent.
 
     Raises:
-        InputError: The dtype that is asked for does not hold the costs.
+        InputError: The requested dtype cannot represent the costs.
     """
     started = time.perf_counter()
     problem = filter_bounds.limited(filter_bounds.worst)
@@ -460,14 +460,14 @@ def filtered_plan(
     # Factors are not listed, because bounds are computed from their cells.
     plan = make_sparse_plan(dense, problem, machine, whole=True, listed=False)
     if plan is not None and refinements:
-        # Sizes under independence are too large for filtered tables, but show by how much slices reduce them.
+        # Sizes predicted for independent tables are too large for filtered ones, but show how slices reduce them.
         room = plan.peak_bytes // SLICE_REFINEMENT_FACTOR**refinements
         plan = sparse_plan_in_fine_slices(machine, problem, options, plan, room)
     if plan is None or plan.sparse is None:
         return PlannedProblem(problem, dense, backend, {"plan": time.perf_counter() - started})
     bounds = outside(plan, problem.model.sizes)
     factor_bytes = plan.factor_cells * plan.itemsize
-    # The number of tuples that pass the bounds is only known after the run, so the plan reserves no memory for them.
+    # The number of tuples that pass the bounds is unknown before the run, so the plan reserves no memory for them.
     size = factor_bytes + bounds.arena_cells * plan.itemsize
     sparse = plan.sparse._replace(outside=bounds)
     # The bounds depend on all tables of a slice, so a step drops other tuples in the next slice and has to run again.

@@ -1,4 +1,4 @@
-"""First bounds on an optimum, in very little time: from the best value of each table, and from a greedy descent."""
+"""First bounds on an optimum in very little time, from the best value of each table and a greedy assignment."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from elimina.running.bounded_results import bounds_meet, result_between, sum_bet
 from elimina.running.combination import NO_PLAN, bounds_beyond
 
 _MAX_CELLS = 1 << 20
-"""Largest table, in cells, with which the first assignment is improved."""
+"""Largest number of cells of a table with which the first assignment is improved."""
 
 _MAX_LISTED_CELLS = 1 << 16
-"""The same limit for a listed table; it is smaller, because all cells have to be written out."""
+"""Largest number of cells of a listed table for this; it is smaller, because all cells have to be expanded."""
 
 _COPY_BYTES = 8
 """Bytes of a copied cell."""
@@ -43,14 +43,14 @@ def first_bounds(
 ) -> Result | None:
     """Bound an answer by the best value of each table, and by an assignment that is built from these values.
 
-    There is no bound (None) on a ``bottleneck`` without tables.
+    The result is None for a ``bottleneck`` without tables.
 
     Args:
         problem: A problem of the task ``mpe``, ``pr``, ``mmap``, ``count`` or ``bottleneck``.
-        seconds: Seconds for the assignment. If building it would take longer, each variable gets its first state.
+        seconds: Time limit for the assignment. If building it would take longer, each variable gets its first state.
         total: Total that the answer of ``mpe`` has to reach; if a bound excludes it, the result is ``infeasible``.
-            None: there is no such limit.
-        memory: Bytes that copies of tables may take; only copied tables are used to improve the assignment.
+            None: no such limit.
+        memory: Memory limit of copies of tables, in bytes; only copied tables are used to improve the assignment.
     """
     result = _first_bounds(problem, seconds, memory)
     if total is None or result is None:
@@ -72,9 +72,9 @@ def bounds_before_preparation(
 ) -> Result | None:
     """Bound an answer by the best value of each table of the unprepared model; return None if there are no bounds.
 
-    They are the answer of a call whose time is over before the model is prepared.
+    This answers a call whose time ends before the model is prepared.
 
-    Tables are not restricted to the evidence, which would take longer; their best values are bounds all the same.
+    Tables are not restricted to the evidence, which would take longer; their best values are valid bounds nevertheless.
 
     Args:
         model: Any model.
@@ -106,12 +106,12 @@ def bounds_before_preparation(
 
 
 def bounds_of_task(task: Task, result: Result) -> Result:
-    """Turn bounds on an optimum into a result of another task about optima; a result of that task is unchanged."""
+    """Turn bounds on an optimum into a result of another task about optima; results of that task do not change."""
     if result.task == task:
         return result
     if result.status == "infeasible" and described(task).counts_optima:
         return result.replace(task=task, count=0)
-    # An optimum is not yet the answer to a question about optima.
+    # A proven optimum is not the complete answer of another task about optima.
     return result.replace(task=task, status="bounded" if result.status == "optimal" else result.status)
 
 
@@ -120,7 +120,7 @@ def _first_bounds(problem: Problem, seconds: float, memory: float) -> Result | N
     sign = 1 if model.sense == "min-cost" else -1
     ends = Ends.of(tables, model.sense)
     best: float = math.inf
-    slack: float = 0  # an integer: a float would round totals beyond 2^53
+    slack: float = 0  # an integer, because a float would round totals beyond 2^53
     if ends.are_allowed and not SEMIRINGS[problem.described.semiring].is_additive:
         values = [sign * value for value in ends.numbers(highest=sign == -1)]
         if not values:
@@ -150,16 +150,16 @@ def _cost(value: float, sense: Sense) -> float:
 
 
 def result_of_assignment(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
-    """Return the answer proven by the least cost of all tables and an assignment.
+    """Return the answer proved by the least cost of all tables and an assignment.
 
     Args:
         problem: A problem of the task ``mpe``, ``pr``, ``mmap``, ``count`` or ``bottleneck``.
-        least: Lower bound on the cost of an assignment (``bottleneck``: on its worst cost), negated where totals are
-            maximised.
+        least: Lower bound on the cost of an assignment (``bottleneck``: on its worst cost), in negated units if totals
+            are maximised.
         chosen: A value for each variable.
     """
     model = problem.model
-    # Powers of equal sizes are computed first, because a product of a million factors takes half a minute.
+    # Powers of equal sizes are computed first, because a product of a million factors would take half a minute.
     number = math.prod(size**times for size, times in Counter(model.sizes[v] for v in problem.free).items())
     stats = {**NO_PLAN, "method": "first bounds", "seconds": {}}
     if problem.described.is_count:
