@@ -221,13 +221,13 @@ def test_tables_that_are_needed_at_the_same_time_do_not_overlap():
         memory = shards._Memory(None)
         lives = []
         for number in range(40):
-            memory.go_on()
+            memory.advance()
             lives.append([number, None, int(rng.integers(1, 5000))])
             memory.allocate(lives[-1][2])
             for table, life in enumerate(lives):
                 if life[1] is None and rng.random() < 0.3:
                     life[1] = number
-                    memory.give_back(table)
+                    memory.release(table)
         ends = [99 if end is None else end for _, end, _ in lives]
         places, height = memory.placements(100, 32)
         assert max(place + span for place, (_, _, span) in zip(places, lives, strict=True)) <= height
