@@ -119,6 +119,7 @@ def test_a_wide_domain_with_holes_keeps_its_values(tmp_path: Path) -> None:
     model.add(x != 70_000)
     assert model.propagated() == [[0, 5], [0, 1, 2]]
     assert count(read(tmp_path, "var {1, 9, 70000}: x; var {-70000, 1, 70001}: y; solve satisfy;")) == 9
+    assert count(read(tmp_path, "var {-2147483648, 2147483647}: x; var 0..2: y; solve satisfy;")) == 6
     dense = cp.Model()
     z = dense.int_var(range(0, 400_000, 2), name="z")
     dense.add(z >= 399_990)
@@ -128,6 +129,17 @@ def test_a_wide_domain_with_holes_keeps_its_values(tmp_path: Path) -> None:
     for value in range(0, 100, 2):
         dense.add(z != value)
     assert count(dense) == 120_000 - 50
+
+
+def test_a_wide_domain_has_the_values_that_constraints_list() -> None:
+    model = cp.Model()
+    x, y = model.int_var(-(2**40), 2**40, "x"), model.int_var(0, 3, "y")
+    model.table([x, 3 - y], [(2**30, 1), (-(2**30), 2), (0, 3), (7, 9)])
+    assert count(model) == len(model.solve(all_solutions=True).solutions) == 3
+    model.member(2 * x + 1, [1, 4, 2**31 + 1, 2**50])
+    assert count(model) == len(model.solve(all_solutions=True).solutions) == 2
+    model.member(x, [5, 7])
+    assert count(model) == len(model.solve(all_solutions=True).solutions) == 0
 
 
 def test_no_solution() -> None:

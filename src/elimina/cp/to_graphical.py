@@ -14,7 +14,7 @@ from elimina._core import CpSearch, CpSolver
 from elimina.cp.constraint_tables import ConstraintTable, ConstraintTables, Infeasible
 from elimina.cp.decompose import rule_of
 from elimina.cp.domains import PropagatedDomains
-from elimina.cp.posting import PostedModel, check_time
+from elimina.cp.posting import Declaration, PostedModel, check_time
 from elimina.cp.views import Integers, View, views_of
 from elimina.errors import InputError
 from elimina.model import model as graphical
@@ -28,6 +28,8 @@ _FAILURES_PER_TUPLE = 8
 _SPARSE_CELLS_SHARE = 0.25
 """Tuples are listed if their values are fewer than this share of the cells of a dense table."""
 _MAX_COST = 1 << 60
+_LISTING_CONSTRAINTS = ("set_in", "table_int")
+"""Constraints whose second argument lists all values of the variables of the first one."""
 
 
 def tabulate(posted: PostedModel, solver: CpSolver, rows: int, deadline: float | None = None) -> graphical.Model:
@@ -77,7 +79,7 @@ class _Tabulation:
         self._constant = posted.constant
         self._objective_variable: int | None = None
         self._enumerations: dict[Any, Integers] = {}
-        propagated = PropagatedDomains(posted.variables, solver)
+        propagated = PropagatedDomains(self._listed_domains(), solver)
         summed = self._sum_of_objective(solver)
         for v in range(len(posted.variables)):
             if propagated.sizes[v] > rows and v != self._objective_variable:
@@ -94,6 +96,30 @@ class _Tabulation:
         self._tables = ConstraintTables(domains, rows, deadline)
         if summed is not None:
             self._constraints.pop(summed)
+
+    def _listed_domains(self) -> list[Declaration]:
+        """Return the variables, wide ones with the values that constraints list for them.
+
+        Raises:
+            Infeasible: Constraints list no common value.
+        """
+        domains = list(self._posted.variables)
+        wide = {v for v, (lo, hi, values) in enumerate(domains) if values is None and hi - lo >= self._rows}
+        for name, arguments in self._constraints if wide else ():
+            if name not in _LISTING_CONSTRAINTS:
+                continue
+            xs, cells = arguments
+            for column, x in enumerate(xs):
+                if x.var not in wide:
+                    continue
+                lo, hi, values = domains[x.var]
+                quotients = (divmod(cell.offset - x.offset, x.scale) for cell in cells[column :: len(xs)])
+                listed = {value for value, rest in quotients if rest == 0 and lo <= value <= hi}
+                listed.intersection_update(listed if values is None else values)
+                if not listed:
+                    raise Infeasible
+                domains[x.var] = Declaration(lo, hi, tuple(sorted(listed)))
+        return domains
 
     def _sum_of_objective(self, solver: CpSolver) -> int | None:
         """Return the number of the equation that defines the objective's variable, if nothing else uses the variable.
