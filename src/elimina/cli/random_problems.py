@@ -84,7 +84,7 @@ def grid(file: str, side: int, columns: int | None, domain: int, p2: float, seed
     _save(grid_model(side, domain, p2, seed=seed, columns=columns), file, **rest)
 
 
-@generate.command(cls=Command)
+@generate.command(cls=Command, short_help="Write a colouring problem on a random graph.")
 @click.argument("file", type=click.Path())
 @number_option("-n", "--variables", default=10, minimum=1, help="Number of variables.")
 @_share("--p1", 0.3, "Share of the pairs of variables that have a table.")

@@ -235,7 +235,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
 
         Raises:
             InputError: ``condition`` is not a condition or belongs to another model, or both ``iff`` and ``only_if``
-                are given.
+                are given, or one of them may have other values than 0 and 1.
 
         Examples:
             >>> from elimina import cp
@@ -253,7 +253,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         if iff is not None and only_if is not None:
             raise InputError(f"{condition}: iff includes only_if; give one of them")
         control = iff if only_if is None else only_if
-        guard = None if control is None else self.expression(control)
+        guard = None if control is None else self.expression(boolean(control))
         suffix = "_reif" if iff is not None else "_imp" if only_if is not None else ""
         if isinstance(condition, Combination):
             self._combine(condition, guard, suffix)

@@ -26,7 +26,14 @@ RELIABLE_TRUST = 3
 SUM_DOUBT_SHARE = 0.5
 """Least error of marginals, if no samples decide, as a share of the error of the sum's logarithm for each variable."""
 
-TRUST_FACTOR = 2.0
+MAX_LOG_ERROR, UNKNOWN_SUM_TRUST = 1.0, 1
+"""Largest standard error of a sum's natural logarithm with which samples keep the rank of their method; rank of samples
+beyond it, because hardly more than one of them has weight."""
+
+AGREEMENT_SHARE = 0.5
+"""Largest distance between estimates that agree, as a share of the error of the more reliable one."""
+
+TRUST_FACTOR = 3.0
 """Largest error, relative to the least one, at which a more trusted method is chosen if no samples decide."""
 
 SIGNIFICANT_DEVIATIONS = 2.0
@@ -90,12 +97,12 @@ def choose_estimate(candidates: Sequence[Candidate], sizes: NDArray[np.int64]) -
             # worse.
             return closest.estimate
         return _mixed(samples if closest is None else [*samples, closest])
-    estimates = [candidate.estimate for candidate in candidates]
     # Estimates that contradict each other get equal errors; ties are broken by the errors that their methods state.
-    rows = [(other.trust, _doubted(other.estimate, estimates, sizes), other.estimate.error) for other in others]
+    rows = [(other.trust, _doubted(other, candidates, sizes), other.estimate.error) for other in others]
     for row in sampled:
         if not rows or not any(_refutes(other.estimate, row.estimate) for other in others):
-            rows.append((row.trust, row.estimate, row.estimate.error))
+            is_known = row.estimate.log_z is None or row.estimate.log_z_error <= MAX_LOG_ERROR
+            rows.append((row.trust if is_known else UNKNOWN_SUM_TRUST, row.estimate, row.estimate.error))
     least = min((estimate.error for _, estimate, _ in rows), default=0.0)
     trusted = [row for row in rows if row[1].error <= TRUST_FACTOR * least]
     return max(trusted, key=lambda row: (row[0], -row[1].error, -row[2]))[1] if trusted else None
@@ -257,10 +264,14 @@ def _squared_distance(estimate: SumEstimate, samples: SumEstimate, sizes: NDArra
     """
     assert estimate.shares is not None
     assert samples.shares is not None
+    assert samples.errors is not None
     assert samples.folds is not None
     weights, shares = samples.folds
-    # The squared distance is the sum of (p - q)^2 / 2 (sqrt p + sqrt q)^2.
-    roots = np.sqrt(estimate.shares) + np.sqrt(samples.shares)
+    # The squared distance is the sum of (p - q)^2 / 2 (sqrt p + sqrt q)^2. The denominators must not depend on the
+    # noise of q, because the noise of a state without samples would not cancel.
+    own_roots, sampled_roots = np.sqrt(estimate.shares), np.sqrt(samples.shares)
+    noise = SIGNIFICANT_DEVIATIONS * np.repeat(samples.errors, sizes)
+    roots = own_roots + np.clip(own_roots, sampled_roots - noise, sampled_roots + noise)
     scales = np.divide(1.0, roots, out=np.zeros(len(roots)), where=roots > 0) / math.sqrt(2 * len(sizes))
     differences = (weights[:, None] * estimate.shares - shares) * scales
     squares, products = np.square(differences).sum(axis=1), differences @ differences.sum(axis=0)
@@ -278,18 +289,26 @@ def _pairs(folds: SampleFolds) -> float:
     return 1 - float(np.square(folds.weights).sum())
 
 
-def _doubted(estimate: SumEstimate, others: Sequence[SumEstimate], sizes: NDArray[np.int64]) -> SumEstimate:
-    """Return an estimate with a larger error if its sum is uncertain, or others may rightly contradict it."""
+def _doubted(candidate: Candidate, others: Sequence[Candidate], sizes: NDArray[np.int64]) -> SumEstimate:
+    """Return an estimate with a larger error if its sum is uncertain, or others may rightly contradict it.
+
+    The error of a less reliable method is at least the distance from a reliable one that agrees with it.
+    """
+    estimate, is_reliable = candidate.estimate, candidate.trust >= RELIABLE_TRUST
     assert estimate.shares is not None
     error = estimate.error
     if estimate.log_z_error < math.inf and len(sizes):
         error = max(error, SUM_DOUBT_SHARE * min(1.0, estimate.log_z_error / len(sizes)))
     for other in others:
-        if other is not estimate and other.shares is not None:
-            distance = float(hellinger_distances(estimate.shares, other.shares, sizes).mean())
-            # The other estimate's own error explains a part of the distance; errors are added in squares.
-            unexplained = math.sqrt(max(0.0, distance**2 - other.error**2))
+        shares, other_error = other.estimate.shares, other.estimate.error
+        if other is not candidate and shares is not None:
+            distance = float(hellinger_distances(estimate.shares, shares, sizes).mean())
+            # The error that the other estimate states explains its part of the distance; errors add up in squares.
+            unexplained = math.sqrt(max(0.0, distance**2 - other_error**2))
             error = max(error, DOUBT_SHARE * unexplained)
+            is_judged = not is_reliable and other.trust >= RELIABLE_TRUST and other.estimate.folds is None
+            if is_judged and distance <= AGREEMENT_SHARE * other_error:
+                error = max(error, distance)
     return _with_error(estimate, error)
 
 

@@ -94,6 +94,10 @@ _PRIOR_GROUPS = 2.0
 _MIN_DRAWN = 5.0
 """Least number of samples with a state for which the error of its probability is measured by their variance."""
 
+_MAX_TAIL_SHAPE = 0.5
+"""Largest shape of the tail of weights with which samples measure other estimates: with a larger one, weights have no
+variance, and all folds miss the same part of the sum."""
+
 _SEED_MASK = 2**64 - 1
 """Bits of the seed; pilot samples use the inverted seed."""
 
@@ -238,16 +242,24 @@ class Estimator:
         expected = likely * (1 - likely) / (size + 1)
         variances = (groups * between + _PRIOR_GROUPS * expected) / (groups + _PRIOR_GROUPS)
         variances = np.where(size * shares < _MIN_DRAWN, np.maximum(variances, expected), variances)
-        distances = np.sqrt(np.bincount(owners, weights=variances / likely) / 8)
-        return shares, np.minimum(distances, 1.0)
+        squared_distances = np.bincount(owners, weights=variances / likely) / 8
+        is_rare = np.minimum.reduceat(size * shares, np.cumsum(self._sizes) - self._sizes) < _MIN_DRAWN
+        least = np.where(is_rare, _expected_squares(shares, self._sizes, size), 0.0)
+        return shares, np.minimum(np.sqrt(np.maximum(squared_distances, least)), 1.0)
 
     def _fold_sums(self) -> Floats:
         """Return the weights of each fold's samples with the states of the problem's variables."""
         return self._sums[:_FOLDS, self._cells]
 
     def folds(self) -> SampleFolds:
-        """Return the sums of the samples in each fold, as shares of the sum of all weights."""
+        """Return the sums of the samples in each fold, as shares of the sum of all weights.
+
+        If weights are uneven and their tail is heavy, there is a single fold, which cannot measure other estimates.
+        """
         sums = self._fold_sums()
+        is_uneven = self.weights.effective_size < _MIN_EFFICIENCY * self.weights.count
+        if is_uneven and self.weights.tail_shape > _MAX_TAIL_SHAPE:
+            sums = sums.sum(axis=0, keepdims=True)
         totals = sums[:, : self._sizes[0]].sum(axis=1)
         return SampleFolds(totals / totals.sum(), sums / totals.sum())
 
@@ -272,6 +284,27 @@ class Estimator:
             upper=upper,
             figures={"samples": self.samples, "effective_size": round(self.effective_size, 1)},
         )
+
+
+def _expected_squares(shares: Floats, sizes: NDArray[np.int64], size: float) -> Floats:
+    """Return the expected squared Hellinger distance of each variable's marginal from one of a Dirichlet distribution.
+
+    The distribution is the posterior after the samples, and its prior counts as one sample. An effective size of 1
+    means that one sample has all the weight. As a larger weight would replace it, one sample is not counted.
+
+    Args:
+        shares: Marginals of the samples, those of one variable after another.
+        sizes: Number of states of each variable.
+        size: Effective number of samples.
+    """
+    counts = max(0.0, size - 1) * shares + np.repeat(1 / sizes, sizes)
+    roots = _root_moments(counts) / float(_root_moments(np.array(max(1.0, size))))
+    return 1 - np.minimum(np.add.reduceat(np.sqrt(shares) * roots, np.cumsum(sizes) - sizes), 1.0)
+
+
+def _root_moments(counts: Floats) -> Floats:
+    """Return the mean of the root of a gamma variable of each shape, by Stirling's series to within 1 %."""
+    return counts / np.sqrt(counts + 0.25 + 1 / (32 * counts + 16))
 
 
 def importance_sampling(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterator[SumEstimate]:

@@ -35,6 +35,19 @@ _BORDER_WIDTH = 1e-4
 _MAX_SHORTFALL = 24.0
 """Largest distance of the interval's lower end from the mean, in natural logarithms."""
 
+_TAIL_SHARE, _TAIL_ROOTS = 0.2, 3.0
+"""Largest number of weights in the tail: a share of all, and a multiple of the square root of their number."""
+
+_MIN_TAIL = 5
+"""Least number of weights in a tail whose shape is estimated."""
+
+_LEAST_EXCESS = 1e-100
+"""Weights of a tail that exceed the others by less, as a share of the largest weight, are left out: their quotients
+could overflow."""
+
+_PRIOR_SHAPE, _PRIOR_WEIGHTS = 0.5, 10
+"""Prior mean of the shape; it counts as much as the shape of a tail of so many weights."""
+
 
 class WeightStatistics:
     """Weights of samples, added batch by batch as natural logarithms.
@@ -99,6 +112,29 @@ class WeightStatistics:
         variance = max(0.0, 1 / self.effective_size - 1 / self.count) * self.count / (self.count - 1)
         return math.hypot(math.sqrt(variance), 1 / self._sum if variance else 0.0)
 
+    @property
+    def tail_shape(self) -> float:
+        """Shape of the Pareto distribution of the largest weights; NaN if they are few.
+
+        With a shape of 0.5 or more, weights have no variance; with 1 or more, no mean.
+
+        Vehtari, Simpson, Gelman, Yao and Gabry 2024, "Pareto smoothed importance sampling".
+        """
+        length = int(min(_TAIL_SHARE * self.count, _TAIL_ROOTS * math.sqrt(self.count)))
+        if length < _MIN_TAIL:
+            return math.nan
+        numbers = np.array(sorted(self._bins, reverse=True))
+        ends = np.cumsum([self._bins[number] for number in numbers.tolist()])
+        last = int(np.searchsorted(ends, length + 1))
+        if last == len(numbers):
+            # The other weights are 0.
+            return math.nan
+        copies = np.diff(np.minimum(ends[:last], length), prepend=0)
+        weights = np.repeat(np.exp((numbers[:last] - numbers[0]) / _BINS_PER_UNIT), copies)
+        excesses = weights[::-1] - math.exp((numbers[last] - numbers[0]) / _BINS_PER_UNIT)
+        excesses = excesses[excesses > _LEAST_EXCESS]
+        return _pareto_shape(excesses) if len(excesses) >= _MIN_TAIL else math.nan
+
     def interval(self, log_bound: float, level: float = LEVEL) -> Interval:
         """Return a confidence interval of the logarithm of the expected weight.
 
@@ -148,6 +184,29 @@ class WeightStatistics:
         if not self.count or is_allowed(high):
             return 0.0
         return _border(low, high, is_allowed)[1] if is_allowed(low) else low
+
+
+def _pareto_shape(excesses: Floats) -> float:
+    """Return the shape of a generalised Pareto distribution.
+
+    Zhang and Stephens 2009, "A new and efficient estimation method for the generalized Pareto distribution".
+
+    Args:
+        excesses: Positive samples in ascending order.
+    """
+    count = len(excesses)
+    points = 30 + int(math.sqrt(count))
+    quartile = float(excesses[int(count / 4 + 0.5) - 1])
+    roots = np.sqrt(points / (np.arange(points) + 0.5))
+    rates = 1 / float(excesses[-1]) + (1 - roots) / (3 * quartile)
+    shapes = np.log1p(-np.outer(rates, excesses)).mean(axis=1)
+    # A shape of 0 is that of an exponential distribution.
+    scales = np.divide(-shapes, rates, out=np.full(points, excesses.mean()), where=rates != 0)
+    likelihoods = -count * (np.log(scales) + shapes + 1)
+    weights = np.exp(likelihoods - likelihoods.max())
+    rate = float(rates @ weights / weights.sum())
+    shape = float(np.log1p(-rate * excesses).mean())
+    return (count * shape + _PRIOR_WEIGHTS * _PRIOR_SHAPE) / (count + _PRIOR_WEIGHTS)
 
 
 def _border(low: float, high: float, is_below: Callable[[float], bool]) -> tuple[float, float]:

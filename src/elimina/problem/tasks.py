@@ -168,7 +168,7 @@ DESCRIPTIONS: dict[str, Description] = {
         shown=(("value", "value"), ("optima", "count")),
     ),
     "kbest": Description(
-        "The k best assignments (-k).",
+        "The k best assignments.",
         "min-sum",
         problem="mpe",
         is_beyond_optimum=True,

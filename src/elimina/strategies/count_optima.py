@@ -29,6 +29,7 @@ from elimina.running.budget import Budget
 from elimina.running.execution import statistics
 from elimina.running.host import host_memory
 from elimina.running.plan_choice import plan_on
+from elimina.strategies import conditions as when
 from elimina.strategies import count_schedule, optimum_schedule
 from elimina.strategies.call import InnerCall
 from elimina.strategies.facts import Facts
@@ -60,6 +61,9 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
         raise UnsupportedError(
             f"task count-optima needs integer costs, and this model has {kind}: round them first ({converter})"
         )
+    if _may_search(facts) and when.ORDER_IS_OPEN.holds(facts) and when.QUICK_ORDER_IS_FAR_TOO_LARGE.holds(facts):
+        # A search for an order takes seconds, and no order has tables that fit.
+        return (yield from _bounded_optima(facts, _too_large(facts.quick_order.total_cells, facts.quick_order.width)))
     planned = solver.plan(replace(options, slices="never", scratch=None, tables="dense")).planned
     if planned.plan.has_large_steps:
         return (yield from _bounded_optima(facts, MemoryLimitError(does_not_fit(planned.plan))))
@@ -68,13 +72,7 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
     planned = planned._replace(plan=plan)
     model = planned.problem.model
     if not plan.fits or _CELL_BYTES * plan.work > host_memory(options):
-        cells = f"{counted(plan.work, 'cell', is_rounded=True)} (induced width {plan.width})"
-        memory = "" if _CELL_BYTES * plan.work > MAX_MACHINE_BYTES else f"more memory ({option('memory')}), "
-        reason = (
-            f"counting optima needs tables of {cells}; {memory}a better order (a longer {option('order_seconds')}) or "
-            f"looking for one optimum only ({option('task', 'mpe')}) would help"
-        )
-        return (yield from _bounded_optima(facts, MemoryLimitError(reason)))
+        return (yield from _bounded_optima(facts, _too_large(plan.work, plan.width)))
     execution = solver.begun(planned, run.budget())
     result = Result("infeasible", "count-optima", count=0, stats=statistics(execution, {}))
     tables: list[Table] = []
@@ -100,6 +98,21 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
     )
 
 
+def _too_large(work: int, width: int) -> MemoryLimitError:
+    """Return the error for tables that do not fit.
+
+    Args:
+        work: Number of cells of all tables.
+        width: Induced width of the order.
+    """
+    memory = "" if _CELL_BYTES * work > MAX_MACHINE_BYTES else f"more memory ({option('memory')}), "
+    return MemoryLimitError(
+        f"counting optima needs tables of {counted(work, 'cell', is_rounded=True)} (induced width {width}); "
+        f"{memory}a better order (a longer {option('order_seconds')}) or "
+        f"looking for one optimum only ({option('task', 'mpe')}) would help"
+    )
+
+
 def _counted(result: Result, counted: Result) -> Result:
     """Return the optimum with the number of optimal assignments, or with bounds on this number."""
     if counted.status == "exact":
@@ -113,6 +126,13 @@ def _bounds_of_number(lower: float | None, upper: float | None) -> dict[str, int
     return ends if upper is None else {**ends, "optima_upper_bound": int(upper)}
 
 
+def _may_search(facts: Facts) -> bool:
+    """Return whether the options allow a search, which may end with bounds."""
+    options = facts.solver.options
+    is_excluded = options.exact or options.needs_gpu or options.names_another_way or facts.has_checkpoint
+    return options.solving.is_open and not is_excluded
+
+
 def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
     """Search for an optimum, list the optima, and bound their number, without the large tables of elimination.
 
@@ -120,13 +140,7 @@ def _bounded_optima(facts: Facts, failure: MemoryLimitError) -> Portfolio:
     """
     solver = facts.solver
     options, run, question = solver.options, solver.run, solver.question
-    if (
-        not options.solving.is_open
-        or options.exact
-        or options.needs_gpu
-        or options.names_another_way
-        or facts.has_checkpoint
-    ):
+    if not _may_search(facts):
         return Attempt(None, failure)
     task, figures = question.task, _bounds_of_number(1, None)
 
