@@ -338,7 +338,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.cpu:
         host.get_backend = engine.get_backend = single_threads
-        engine.LEAST_WORK = 1 << 12
+        engine.MIN_GPU_COMBINATIONS = 1 << 12
         args.cases = min(args.cases, 2 * WARM_UP)
     parts: dict[str, Callable[[Table, argparse.Namespace], None]] = {
         "slices": slices,

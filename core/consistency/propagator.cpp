@@ -301,12 +301,12 @@ bool Propagator::is_dense(const View& t) const {
 
 // Writes the costs that `least_of_row` adds to a row, one for each value of the other variable. Removed values get
 // costs that are too high for a minimum.
-void Propagator::lay(const View& t, const Cost* added) {
+void Propagator::write_costs(const View& t, const Cost* added) {
   std::fill_n(along_.begin(), network_.size[t.other], 2 * forbidden);
   for (const int y : state_.values(t.other)) along_[y] = added[y] - t.other_shift[y];
 }
 
-// Returns the least cost in a whole row plus the costs from `lay`; at least 0.
+// Returns the least cost in a whole row plus the costs from `write_costs`; at least 0.
 Cost Propagator::least_of_row(const View& t, int& hint, int x) {
   const int size = network_.size[t.other];
   const Cost* row = t.table + x * t.major;
@@ -331,7 +331,7 @@ Propagator::Found Propagator::find(const Occurrence& occurrence, bool with_unary
   const View t = many ? View{} : view(f, occurrence.position, q);
   const Cost* added = many || !with_unary ? nothing_.data() : state_.unary(t.other);
   const bool is_row = !many && is_dense(t);
-  if (is_row) lay(t, added);
+  if (is_row) write_costs(t, added);
   const std::size_t first = f.shift[occurrence.position];
   const int* values = state_.values(v).data();
   const Cost *unary = state_.unary(v), *shifted = state_.shift(f, occurrence.position);
@@ -367,12 +367,13 @@ bool Propagator::gather(const Occurrence& occurrence) {
   const Function& f = function(occurrence.function);
   int q;
   if (projection == Found::something &&
-      (free_positions(f, occurrence.position, &q) > 1 ? lend_all(occurrence) : lend(occurrence, q)))
+      (free_positions(f, occurrence.position, &q) > 1 ? shift_all_unary_into(occurrence)
+                                                      : shift_unary_into(occurrence, q)))
     project(occurrence);
   return projection != Found::conflict;
 }
 
-bool Propagator::lend(const Occurrence& occurrence, int q) {
+bool Propagator::shift_unary_into(const Occurrence& occurrence, int q) {
   const Function& f = function(occurrence.function);
   const View t = view(f, occurrence.position, q);
   const Cost* unary = state_.unary(t.other);

@@ -26,8 +26,8 @@ class Propagator {
   void mark();
   void undo();
 
-  // Removes all values that the decision excludes; returns false if no value remains. Afterwards, `propagate` draws the
-  // conclusions, or `forget` drops them.
+  // Removes all values that the decision excludes; returns false if no value remains. The removals are queued for
+  // `propagate`; `forget` empties the queues instead.
   bool decide(const Decision& decision);
   void forget();
 
@@ -102,7 +102,7 @@ class Propagator {
   enum class Found { nothing, something, conflict };
   Cost least(const Occurrence& occurrence, int x);
   Cost least(const View& view, std::size_t cell, int x, const Cost* added);
-  void lay(const View& view, const Cost* added);
+  void write_costs(const View& view, const Cost* added);
   Cost least_of_row(const View& view, int& hint, int x);
   bool is_least(const View& t, int y, int x, const Cost* added) const {
     return y < network_.size[t.other] && state_.has(t.other, y) && t.at(x, y) + added[y] + t.row(x) == 0;
@@ -111,8 +111,8 @@ class Propagator {
   Found find(const Occurrence& occurrence, bool with_unary);
   bool pull(const Occurrence& occurrence);
   bool gather(const Occurrence& occurrence);
-  bool lend(const Occurrence& occurrence, int other);
-  bool lend_all(const Occurrence& occurrence);
+  bool shift_unary_into(const Occurrence& occurrence, int other);
+  bool shift_all_unary_into(const Occurrence& occurrence);
   void give_back(const Function& f, int position);
   void project(const Occurrence& occurrence);
   void marginal(const Function& f, int p, std::span<const int> values, std::uint64_t with_unary);

@@ -52,7 +52,7 @@ bool Schedule::restarts() const {
 std::vector<Row> portfolio_rows(double scale, bool has_orderings) {
   const Restarts pace{Restarts::Kind::luby, std::max(1.0, 100 * scale), 1};
   std::vector<Row> rows;
-  // The model's ordering may be a good one, so it comes first. Its nogoods let it resume where it was cut off.
+  // The model's ordering may be a good one, so it comes first. Nogoods let its later stretches resume where it stopped.
   if (has_orderings)
     rows.push_back({Scope::tree, Ordering::model, 0.125, {Restarts::Kind::geometric, std::max(1.0, 500 * scale), 1.5}});
   // The best row for proofs, and for models without orderings.

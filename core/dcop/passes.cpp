@@ -39,12 +39,12 @@ class Passes {
     i64& operations = operations_[owners_[target]];
     operations = std::max(operations, step.operations);
     if (step.is_value) informed_.push_back(target);
-    else hear(target);
+    else count_table(target);
     act();
   }
 
-  // Takes a child's table; after the last one, the variable is ready.
-  void hear(int variable) {
+  // Counts a child's table; after the last one, the variable is ready.
+  void count_table(int variable) {
     if (!--silent_[variable]) ready_.push_back(variable);
   }
 
@@ -65,7 +65,7 @@ class Passes {
       network_.clocks[agent] += double(work_[source]) * pace_;
       operations_[agent] += work_[source];
       if (parent < 0) informed_.push_back(source);
-      else if (owners_[parent] == agent) hear(parent);
+      else if (owners_[parent] == agent) count_table(parent);
       else send(source, parent, false);
     }
   }

@@ -55,7 +55,7 @@ void Traversal::receive(int source, Body body, std::vector<Sent>& out) {
     return;
   }
   switch (body.kind) {
-    case Kind::elect: return hear(source, {body.first, int(body.second)}, out);
+    case Kind::elect: return process_wave(source, {body.first, int(body.second)}, out);
     case Kind::mark: {
       char& reached = reached_[place_of(source)];
       reached_count_ += !reached;
@@ -95,7 +95,7 @@ void Traversal::join_wave(Key key, int source, std::vector<Sent>& out) {
 
 // Processes a wave or its echo. The wave ends here if it cannot win: it is lower than the best so far, or than a
 // neighbour.
-void Traversal::hear(int source, Key key, std::vector<Sent>& out) {
+void Traversal::process_wave(int source, Key key, std::vector<Sent>& out) {
   if (is_lower(key, highest_) || (waves_ && is_lower(key, wave_))) return;
   if (!waves_ || is_lower(wave_, key)) {
     join_wave(key, source, out);

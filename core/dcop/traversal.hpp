@@ -62,7 +62,7 @@ class Traversal {
 
   void begin(std::vector<Sent>& out);
   void join_wave(Key key, int source, std::vector<Sent>& out);
-  void hear(int source, Key key, std::vector<Sent>& out);
+  void process_wave(int source, Key key, std::vector<Sent>& out);
   void become_visited(int source, Body body, std::vector<Sent>& out);
   void mark(std::vector<Sent>& out);
   void add_untried(int source, Body body, std::vector<Sent>& out);

@@ -178,7 +178,7 @@ class Solver {
         limit = upper_ - 1;
         continue;
       }
-      // Slices alternate with attempts, so that neither starves the other.
+      // Slices alternate with attempts, each with the same share of the work.
       slice(work() + (work() - began));
       if (lower_ >= upper_ || (limit == lower_ && !a.ran) || (a.ran && rows >= std::min(kMostRows, options_.most_rows)))
         break;

@@ -95,7 +95,7 @@ class Clock {
   bool expired() const { return remaining() <= 0 || is_stopped(); }
   void stop() { stop_.store(true, std::memory_order_relaxed); }
   bool is_asked() const { return stop_.load(std::memory_order_relaxed) || stopped() || (whole_ && whole_->is_asked()); }
-  // Throws `Stopped` on a stop request. Half an order is useless: its tables may be too large to be counted.
+  // Throws `Stopped` on a stop request. An incomplete order is of no use: its tables may be too large to be counted.
   void check() const {
     if (is_asked()) throw Stopped{};
   }

@@ -165,7 +165,7 @@ class GreedyRun {
     rest_.visit(push_visits);
     double key = score_[v];
     if (noise_ > 0) key = (key + 1) * std::exp2(-noise_ * std::log(-std::log(random_.uniform() * 0.999999 + 5e-7)));
-    // A sweep keeps its front straight: vertices leave it in the order in which they joined it.
+    // In a sweep, vertices leave the front in the order in which they joined it, so that the front stays straight.
     if (rule_ == Rule::sweep && joined_[v] == 0) joined_[v] = ++front_;
     const std::uint32_t tie = rule_ == Rule::sweep ? joined_[v] : random_tie(v);
     newest_[v] = {key, tie};

@@ -423,10 +423,10 @@ bool Writer::is_packed(const Bucket& bucket, const Read& read, const std::vector
 
 namespace {
 
-// Adds one table to each mini-bucket of a variable. Afterwards, all of a group of at most `tables` mini-buckets agree
-// on the best cost of each assignment of the variables that all mini-buckets share: what a mini-bucket's best costs
-// exceed the group's mean by is moved to the others (moment matching: Ihler, Flerova, Dechter and Otten 2012, section
-// 3.2; with weights, marginals of their powers: Liu and Ihler 2011).
+// Adds one table to each mini-bucket of a variable. Afterwards, the mini-buckets of a group of at most `tables` agree
+// on the best cost of each assignment of the variables that all of them share: the excess of a mini-bucket's best costs
+// over the group's mean is moved to the others (moment matching: Ihler, Flerova, Dechter and Otten 2012, section 3.2;
+// with weights, marginals of their powers: Liu and Ihler 2011).
 class Matching {
  public:
   struct Branch {

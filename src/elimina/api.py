@@ -68,14 +68,14 @@ def plan(
 
     chosen = task_of(task)
     checked = check_options(plan_options(options_of(options, device, memory)), chosen)
-    before = system.resident_memory()
+    resident_before = system.resident_memory()
     asked = as_model(model)
-    remaining_options = checked.after_growth(system.growth_since(before))
-    made = plan_call(
+    remaining_options = checked.after_growth(system.growth_since(resident_before))
+    task_plan = plan_call(
         asked, chosen, as_evidence(evidence, asked), _listed(query), remaining_options, shift_seconds=0.0
     ).planned.plan
-    # The plan of another task may answer this one, so the plan names the task that was asked for.
-    return made._replace(task=chosen)
+    # The plan of another task may serve this one, so the plan's task is set to the requested one.
+    return task_plan._replace(task=chosen)
 
 
 @memory_errors_in_words("while it solved the model")

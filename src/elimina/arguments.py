@@ -76,8 +76,8 @@ def wrong_type(name: str, argument: Any, taken: str) -> TypeError:
         argument: Value given.
         taken: Description of the values taken.
     """
-    what = "None" if argument is None else f"{shown(argument)} ({type(argument).__name__})"
-    return TypeError(f"{name} is {what}; it takes {taken}")
+    description = "None" if argument is None else f"{shown(argument)} ({type(argument).__name__})"
+    return TypeError(f"{name} is {description}; it takes {taken}")
 
 
 def in_order(name: str, argument: Any) -> None:
@@ -160,8 +160,8 @@ def close_names(name: str, existing: Iterable[str]) -> list[str]:
     from difflib import get_close_matches
 
     by_folded: dict[str, str] = {}
-    for other in existing:
-        by_folded.setdefault(_folded(other), other)
+    for existing_name in existing:
+        by_folded.setdefault(_folded(existing_name), existing_name)
     return [by_folded[match] for match in get_close_matches(_folded(str(name)), by_folded, n=3)]
 
 

@@ -36,23 +36,23 @@ REPEATS = 5
 """Runs of a measurement. The fastest one counts, since other work on the machine only slows it down."""
 
 _CHAIN = 20_000
-"""Variables of a chain, whose steps are small."""
+"""Number of variables of a chain, whose steps are small."""
 
 _GRID = 11, 4
-"""Side and domain of a grid, whose tables stay in cache."""
+"""Side and domain size of a grid whose tables stay in cache."""
 
 _WIDE = 24
-"""Binary variables of one table, which is read once."""
+"""Number of binary variables of one table, which is read once."""
 
 _FRESH_BYTES = 1 << 28
 _COPY_BYTES = 1 << 30
 """Bytes of new memory, and of a copy on the GPU or to it."""
 
 _TUPLES = 50_000
-"""Tuples of each table of a join."""
+"""Number of tuples of each table of a join."""
 
 _DIGITS = 3
-"""Digits of a speed in the file."""
+"""Number of significant digits of a speed in the file."""
 
 _START = "from elimina.calibration import gpu_start; print(gpu_start())"
 """Program of a process whose GPU has no context yet."""
@@ -134,18 +134,18 @@ def _file() -> Path:
 
 def _measured_cpu() -> Iterator[Measured]:
     chain = _chain()
-    planned, program = _program(chain)
-    yield Measured("step", _fastest(program) / len(planned.steps))
+    measured_plan, program = _program(chain)
+    yield Measured("step", _fastest(program) / len(measured_plan.steps))
 
-    planned, program = _program(_grid(), "pr")
-    work = _unit(combinations=1.0).seconds(planned.steps, planned.itemsize, 0)
+    measured_plan, program = _program(_grid(), "pr")
+    work = _unit(combinations=1.0).seconds(measured_plan.steps, measured_plan.itemsize, 0)
     yield Measured("combinations", work / _fastest(program))
 
     wide = _wide()
     encoded = [solve(wide, device="cpu", options=Options(threads=1, method="eliminate")) for _ in range(2)]
     yield Measured("encoded", 2**_WIDE / min(float(result.stats["seconds"]["encode"]) for result in encoded))
-    planned, program = _program(wide, dtype="float64")  # no cache holds this table, so it is read from memory
-    moved = _unit(bandwidth=1.0).seconds(planned.steps, planned.itemsize, 0)
+    measured_plan, program = _program(wide, dtype="float64")  # the table exceeds all caches, so it is read from memory
+    moved = _unit(bandwidth=1.0).seconds(measured_plan.steps, measured_plan.itemsize, 0)
     yield Measured("bandwidth", moved / _fastest(program))
 
     yield Measured("fresh", _FRESH_BYTES / _best(lambda: np.empty(_FRESH_BYTES, dtype=np.uint8).fill(1)))
@@ -185,8 +185,8 @@ def _costs(*sizes: int) -> np.ndarray:
 def _program(model: Model, task: TaskName = "mpe", dtype: Dtype | None = None) -> tuple[Plan, Program]:
     """Return the plan of an elimination on one thread, and its program."""
     options = Options(threads=1, method="eliminate", order_seconds=0.5, dtype=dtype)
-    planned = plan(model, task, device="cpu", options=options)
-    return planned, pack(planned, len(model.variables))
+    program_plan = plan(model, task, device="cpu", options=options)
+    return program_plan, pack(program_plan, len(model.variables))
 
 
 def _fastest(program: Program) -> float:

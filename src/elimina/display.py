@@ -22,7 +22,7 @@ Class = TypeVar("Class", bound=type)
 
 
 def with_types_as_written(named_tuple: Class) -> Class:
-    """Make ``help`` show the types of a named tuple's fields as those of functions, instead of as ``ForwardRef``."""
+    """Make ``help`` show the types of a named tuple's fields as in the source, instead of as ``ForwardRef``."""
     written = named_tuple.__new__.__annotations__
     written.update({name: getattr(kind, "__forward_arg__", kind) for name, kind in written.items()})
     return named_tuple

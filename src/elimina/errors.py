@@ -63,8 +63,8 @@ class FormatError(InputError):
     def __init__(self, path: str, line: int | None, problem: str) -> None:
         self.path, self.line, self.problem = path, line, problem
         shown = source_text(path)
-        where = shown if line is None else f"{shown}:{line}"
-        super().__init__(f"{where}: {problem}")
+        location = shown if line is None else f"{shown}:{line}"
+        super().__init__(f"{location}: {problem}")
 
     def __reduce__(self) -> tuple[type[FormatError], tuple[str, int | None, str]]:
         """Return the error's parts, from which process pools make a worker's error again."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # the package itself loads this module: importing typing would double its time
+TYPE_CHECKING = False  # importing elimina loads this module, and typing would double the time of that
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 

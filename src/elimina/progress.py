@@ -13,10 +13,10 @@ from elimina.planning.plan import Plan
 from elimina.result import Bounds
 
 _PAUSE = 0.1
-"""Seconds between two updates."""
+"""Shortest time between two updates, in seconds."""
 
 _NOTICED = 0.5
-"""Estimated seconds of the longest work without a bar."""
+"""Longest estimated time of work without a bar, in seconds."""
 
 _WIDTH = 24
 

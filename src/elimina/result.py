@@ -555,10 +555,10 @@ def log10_z_rows(result: Result) -> list[tuple[str, str]]:
 
 def optima_rows(result: Result) -> list[tuple[str, str]]:
     """Return the row of the bounds on the number of optima, if it is asked for and not known."""
-    least, most = result.stats.get("optima_lower_bound"), result.stats.get("optima_upper_bound")
+    least, highest = result.stats.get("optima_lower_bound"), result.stats.get("optima_upper_bound")
     if least is None or result.count is not None:
         return []
-    return [("optima", f"at least {least:,}" if most is None else f"{least:,} to {most:,}")]
+    return [("optima", f"at least {least:,}" if highest is None else f"{least:,} to {highest:,}")]
 
 
 def ranked_rows(
@@ -573,8 +573,8 @@ def ranked_rows(
     """
     ranked, others = result.ranked, 0
     if max_states is not None and ranked:
-        most = max(max_states // max(len(ranked[0].assignment), 1), 1)
-        ranked, others = ranked[:most], max(len(ranked) - most, 0)
+        max_shown = max(max_states // max(len(ranked[0].assignment), 1), 1)
+        ranked, others = ranked[:max_shown], max(len(ranked) - max_shown, 0)
     rows = []
     for number, (value, assignment) in enumerate(ranked, 1):
         states = {name: state for name, state in assignment.items() if is_shown(name)}

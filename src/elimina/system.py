@@ -38,7 +38,7 @@ _FREE_SHARE = 0.5
 _BLOCK = bytes(1 << 20)
 
 _UNLIMITED = 2**62
-"""Bytes of the smallest limit that means none: the first version of control groups writes a huge number for it."""
+"""Smallest limit, in bytes, that counts as none: control groups of version 1 write a huge number for 'no limit'."""
 
 
 _STACK_BYTES = 8 << 20
@@ -69,7 +69,7 @@ def start_thread(thread: threading.Thread) -> None:
         MemoryLimitError: There is no memory for its stack, or the process has reached its limit of threads.
         KeyboardInterrupt: The user interrupted; the thread may have started.
     """
-    # Checked before the start, because CPython waits for ever for a thread without memory for its first objects.
+    # Memory is checked before the start: CPython waits forever for a thread that cannot allocate its first objects.
     if any(room < _stack_bytes() + _THREAD_HEAP_BYTES for room in _address_space("")):
         raise MemoryLimitError(_NO_THREAD)
     try:
@@ -84,8 +84,8 @@ def start_thread(thread: threading.Thread) -> None:
 def lost_thread() -> MemoryLimitError:
     """Return the error of a thread that ended without a result: only a lack of memory can cause this."""
     return MemoryLimitError(
-        "a thread ran out of memory before it could say so: raise the process' limit on memory (ulimit -v, the job's "
-        "memory)"
+        "a thread ran out of memory before it could report an error: raise the process' limit on memory (ulimit -v, "
+        "the job's memory)"
     )
 
 
@@ -119,7 +119,7 @@ else:
 
 
 class Slotted:
-    """Base of classes with slots that all protocols of pickle can store; by themselves, 0 and 1 refuse slots."""
+    """Base of classes with slots that every pickle protocol can store; protocols 0 and 1 reject slots by themselves."""
 
     __slots__ = ()
 
@@ -150,7 +150,7 @@ def free_memory() -> int:
 
 
 def resident_memory() -> int | None:
-    """Return the bytes of physical memory that this process holds; None where the system does not tell."""
+    """Return the bytes of physical memory that this process holds; None where the system does not report them."""
     with contextlib.suppress(AttributeError, ValueError, OSError, IndexError):
         return int((_figures("/proc/self/statm") or "").split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return None
@@ -189,9 +189,9 @@ def reserve(file: int, size: int) -> None:
         os.posix_fallocate(file, 0, size)
         return
     # A sparse file would end the process with a bus error when the disk is full.
-    done = 0
-    while done < size:
-        done += os.write(file, _BLOCK[: size - done])
+    position = 0
+    while position < size:
+        position += os.write(file, _BLOCK[: size - position])
 
 
 def read_at(file: int, target: memoryview, offset: int) -> None:
@@ -200,24 +200,24 @@ def read_at(file: int, target: memoryview, offset: int) -> None:
     Raises:
         OSError: The file cannot be read, or ends before the buffer is full.
     """
-    done = 0
-    while done < len(target):
+    position = 0
+    while position < len(target):
         if hasattr(os, "preadv"):
-            count = os.preadv(file, [target[done:]], offset + done)
+            count = os.preadv(file, [target[position:]], offset + position)
         else:
-            block = os.pread(file, len(target) - done, offset + done)
+            block = os.pread(file, len(target) - position, offset + position)
             count = len(block)
-            target[done : done + count] = block
+            target[position : position + count] = block
         if count == 0:
-            raise OSError(errno.EIO, f"the file ends {len(target) - done:,} bytes too early")
-        done += count
+            raise OSError(errno.EIO, f"the file ends {len(target) - position:,} bytes too early")
+        position += count
 
 
 def write_at(file: int, source: memoryview, offset: int) -> None:
     """Write a buffer to a file, from an offset on."""
-    done = 0
-    while done < len(source):
-        done += os.pwrite(file, source[done:], offset + done)
+    position = 0
+    while position < len(source):
+        position += os.pwrite(file, source[position:], offset + position)
 
 
 def lock(folder: str | os.PathLike[str]) -> int:
@@ -384,7 +384,7 @@ def memory_errors_in_words(while_what: str, advice: str | None = _LESS) -> InWor
 
 
 _NO_ROOM = "failed to map segment"
-"""Words of the system's loader about a library that does not fit."""
+"""Part of the system loader's message about a library that does not fit into memory."""
 
 
 class InWords(contextlib.ContextDecorator):
@@ -434,12 +434,12 @@ def _group_memory(level: Level) -> int | None:
     bounds = [bound for bound in found_bounds if bound is not None and bound < _UNLIMITED]
     if not bounds:
         return None
-    used = _number(f"{level.folder}/{'memory.current' if level.unified else 'memory.usage_in_bytes'}")
-    if used is None:
+    used_bytes = _number(f"{level.folder}/{'memory.current' if level.unified else 'memory.usage_in_bytes'}")
+    if used_bytes is None:
         return None
     field = "inactive_file" if level.unified else "total_inactive_file"
     match = re.search(rf"^{field} (\d+)$", _figures(f"{level.folder}/memory.stat") or "", re.MULTILINE)
-    return min(bounds) - used + (min(int(match[1]), used) if match else 0)
+    return min(bounds) - used_bytes + (min(int(match[1]), used_bytes) if match else 0)
 
 
 def _processors(level: Level) -> float | None:
@@ -513,7 +513,7 @@ def _read(path: str) -> str:
 
 
 _MAX_FIGURES = 1 << 16
-"""Bytes of the longest file of figures, which the system writes in one go."""
+"""Bytes to read from a file of figures: more than any such file has."""
 
 
 def _figures(path: str) -> str | None:
@@ -528,7 +528,7 @@ def _figures(path: str) -> str | None:
 
 
 _FEW_FILES = 64
-"""Limit on open files up to which files of figures are not kept open: the process needs them all for its work."""
+"""Largest limit on open files under which files of figures are closed after reading: the process needs all of them."""
 
 
 @functools.cache

@@ -157,9 +157,9 @@ def test_pgmpy_networks_that_cannot_be_taken():
 
     a = factor(["a"], [0.5, 0.5], {"a": ["x", "y"]})
     b = factor(["b", "a"], [[1.0, 1.0]], {"b": [0], "a": ["x", "z"]})
-    with pytest.raises(InputError, match="node 'b' needs one conditional distribution, it has 0"):
+    with pytest.raises(InputError, match="expected one conditional distribution of node 'b', found 0"):
         elimina.from_pgmpy(network(["a", "b"], [a]))
-    with pytest.raises(InputError, match="node 'a' needs one conditional distribution, it has 2"):
+    with pytest.raises(InputError, match="expected one conditional distribution of node 'a', found 2"):
         elimina.from_pgmpy(network(["a"], [a, a]))
     with pytest.raises(InputError, match=r"variable 'a' has the states \['x', 'y'\] in one factor and"):
         elimina.from_pgmpy(network(["a", "b"], [a, b]))
@@ -324,7 +324,7 @@ def test_pgmpy_networks_that_are_refused():
         elimina.from_pgmpy(dynamic)
     slices = elimina.solve(elimina.DynamicModel.from_pgmpy(dynamic).unroll(2), "mar").marginals
     assert slices["D[1]"] == pytest.approx({0: 0.6 * 0.6 + 0.4 * 0.2, 1: 0.6 * 0.4 + 0.4 * 0.8})
-    with pytest.raises(InputError, match="node 'a' needs one conditional distribution, it has 0"):
+    with pytest.raises(InputError, match="expected one conditional distribution of node 'a', found 0"):
         elimina.from_pgmpy(models.LinearGaussianBayesianNetwork([("a", "b")]))
     for other in (models.MarkovChain(["a"], [2]), discrete.JointProbabilityDistribution(["a"], [2], [0.5, 0.5])):
         with pytest.raises(InputError, match=f"got an object of type {type(other).__name__}"):

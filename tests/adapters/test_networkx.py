@@ -83,7 +83,7 @@ def test_wrong_attributes_are_named(attributes, message):
     [
         ({"states": {"a", "b"}}, "attribute 'states' of node 'y' is .*; give a list"),
         ({"table": None}, "node 'y': a table holds integers of 64 bits or floats, not objects such as None"),
-        ({"table": [0.5, 0.5]}, "node 'y': a table's scope has length 2, but its array has 1 axes"),
+        ({"table": [0.5, 0.5]}, "node 'y': a table's scope has length 2, but its array has dimension 1"),
         ({"table": [[0.5, 0.5]]}, r"node 'y' has a table of the shape \(1, 2\); the numbers of states are \(2, 2\)"),
     ],
 )

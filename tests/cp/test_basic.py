@@ -426,7 +426,7 @@ def test_names_are_unique():
     model = cp.Model()
     model.int_vars(2, 0, 3, "x")
     for again in (lambda: model.int_var(5, 9, "x[1]"), lambda: model.int_vars(2, 0, 3, "x")):
-        with pytest.raises(InputError, match=r"two variables are named 'x\[[01]\]': give each a name of its own"):
+        with pytest.raises(InputError, match=r"two variables are named 'x\[[01]\]': give each a different name"):
             again()
     model.int_vars(2, 0, 1)
     assert dict(model.solve().assignment) == {"x[0]": 0, "x[1]": 0}

@@ -92,8 +92,8 @@ def test_the_index_of_a_matrix_is_within_it() -> None:
 @pytest.mark.parametrize(
     ("act", "message"),
     [
-        (lambda m, x: m.element([[1, 2], [3, 4]], (x,)), "element: 1 positions in items of 2 dimensions"),
-        (lambda m, x: m.element([1, 2], (x, x)), "element: 2 positions in items of 1 dimensions"),
+        (lambda m, x: m.element([[1, 2], [3, 4]], (x,)), "element: 1 position in items of 2 dimensions"),
+        (lambda m, x: m.element([1, 2], (x, x)), "element: 2 positions in items of 1 dimension"),
         (lambda m, x: m.arg_max([]), "need at least one expression"),
         (lambda m, x: m.value_precede(3, [x]), "value_precede gets a list of variables or numbers, not 3"),
         (lambda m, x: m.value_precede([1.5], [x]), "a value is a whole number"),

@@ -47,8 +47,8 @@ def test_nothing_is_cut_where_tables_fit() -> None:
 
 @on_devices
 def test_memory_is_kept(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("elimina.dcop.engine.LEAST_WORK", 100)
-    monkeypatch.setattr("elimina.dcop.engine.AT_ONCE", 0)
+    monkeypatch.setattr("elimina.dcop.engine.MIN_GPU_COMBINATIONS", 100)
+    monkeypatch.setattr("elimina.dcop.engine.MAX_JOINED_COMBINATIONS", 0)
     problem = Problem.from_model(random_model(14, 4, 0.4, 0.2, seed=1))
     expected = solve(problem)
     for memory in (10_000, 3_000, 1_000):

@@ -62,9 +62,9 @@ def test_small_buckets_at_once_are_those_of_plans(kind: str, monkeypatch: pytest
     known = ("messages", "message_bytes", "largest_table", "dtype", "total_operations")
     for seed in range(60):
         problem = random_problem(kind, seed)
-        monkeypatch.setattr("elimina.dcop.engine.AT_ONCE", 1 << 12)
+        monkeypatch.setattr("elimina.dcop.engine.MAX_JOINED_COMBINATIONS", 1 << 12)
         at_once = solve(problem, threads=1, timer=float)
-        monkeypatch.setattr("elimina.dcop.engine.AT_ONCE", 0)
+        monkeypatch.setattr("elimina.dcop.engine.MAX_JOINED_COMBINATIONS", 0)
         planned = solve(problem, threads=1, timer=float)
         if problem.model.is_integer:
             assert at_once.replace(stats={}) == planned.replace(stats={})
@@ -73,7 +73,7 @@ def test_small_buckets_at_once_are_those_of_plans(kind: str, monkeypatch: pytest
 
 @pytest.mark.parametrize("most", [0, 1 << 12])
 def test_integers_beside_floats(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("elimina.dcop.engine.AT_ONCE", most)
+    monkeypatch.setattr("elimina.dcop.engine.MAX_JOINED_COMBINATIONS", most)
     costs = np.array([[3, FORBIDDEN], [0, 8]])
     tables = [Table((v, v + 1), costs) for v in range(4)] + [Table((4,), np.array([0.5, 0.25]))]
     check_optimum(Problem.from_model(Model([Variable(f"x{v}", 2) for v in range(5)], tables)))
@@ -83,8 +83,8 @@ def test_integers_beside_floats(most: int, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("least", [0, 300])
 def test_devices(device: str, least: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # Of little work or not, buckets take tables from the other side, too.
-    monkeypatch.setattr("elimina.dcop.engine.LEAST_WORK", least)
-    monkeypatch.setattr("elimina.dcop.engine.AT_ONCE", 0)
+    monkeypatch.setattr("elimina.dcop.engine.MIN_GPU_COMBINATIONS", least)
+    monkeypatch.setattr("elimina.dcop.engine.MAX_JOINED_COMBINATIONS", 0)
     for model in (random_model(10, 6, 0.3), scale_free_model(10, 5), grid_model(4, 5)):
         expected = calls.solve(model, method="eliminate", device="cpu")
         found = solve(Problem.from_model(model), agents=device)

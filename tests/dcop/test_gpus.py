@@ -60,8 +60,8 @@ def gpus(monkeypatch):
     def use(*found, least=0):
         known = {f"cuda:{number}": gpu for number, gpu in enumerate(found)}
         monkeypatch.setattr(engines, "get_backend", lambda name, threads=None: known.get(name) or CpuBackend(1))
-        monkeypatch.setattr(engines, "LEAST_WORK", least)
-        monkeypatch.setattr(engines, "AT_ONCE", 0)
+        monkeypatch.setattr(engines, "MIN_GPU_COMBINATIONS", least)
+        monkeypatch.setattr(engines, "MAX_JOINED_COMBINATIONS", 0)
         return found
 
     return use
@@ -268,7 +268,7 @@ def test_what_ends_gpus_keeps_their_deadlines():
     def endless(own):
         begun.set()
         while True:
-            own._look_up()
+            own._check_time()
 
     gpus = GpuPool([engine])
     gpus.submit(endless, [], lambda result: None)
@@ -277,4 +277,4 @@ def test_what_ends_gpus_keeps_their_deadlines():
     assert engine.deadline == 1e300
     engine.deadline = 0.0
     with pytest.raises(TimeLimitError):
-        engine._look_up()
+        engine._check_time()

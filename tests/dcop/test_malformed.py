@@ -192,7 +192,11 @@ def test_aliases_do_not_multiply(tmp_path):
         ('scope="x y"', 'scope="x q"', ":25: expected the name of a variable, found 'q'"),
         ('arity="2" scope="x y"', 'arity="3" scope="x y"', ":25: constraint 'c0' has 2 variables, but arity 3"),
         ('arity="2" scope="x y"', 'arity="b" scope="x y"', ":25: expected an arity of <constraint>, found 'b'"),
-        ('arity="2" scope="x y"', 'arity="1" scope="x"', ":25: constraint 'c0' has 1 variables, but relation 'soft' 2"),
+        (
+            'arity="2" scope="x y"',
+            'arity="1" scope="x"',
+            ":25: constraint 'c0' has 1 variable, but relation 'soft' has 2",
+        ),
         ('reference="soft"', 'reference="hard"', ":25: expected the name of a relation, found 'hard'"),
         ('initialCost="100"', 'initialCost="many"', ":24: expected a cost, found 'many'"),
         ("<domains", "<doms", r"problem.xml:9: expected well-formed XML: .*\(column"),

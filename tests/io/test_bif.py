@@ -65,7 +65,7 @@ def test_in_a_conditional_table_the_child_varies_slowest(tmp_path):
     [
         ("variable rain", "varible rain", "3: expected 'network', 'variable' or 'probability', found 'varible'"),
         ("variable c", "variable rain", "a second variable is named 'rain'"),
-        ("[ 2 ]", "[ 3 ]", "3: variable 'rain' is declared with 3 values and lists 2"),
+        ("[ 2 ]", "[ 3 ]", "3: variable 'rain' is declared with 3 values, but lists 2"),
         ("[ 2 ]", "[ 99999999999999 ]", "3: variable 'rain' is declared with"),
         ("{ yes, no }", "{ yes, yes }", "the state 'yes' twice"),
         (
@@ -86,7 +86,7 @@ def test_in_a_conditional_table_the_child_varies_slowest(tmp_path):
         ("(no, only)", "(yes, only)", "a row of 'wet grass' is given twice"),
         ("0.3, 0.3, 0.4000001", "0.3, 0.3", "11: expected 3 probabilities in a row, found 2"),
         ("  (yes, only) .5, .25, .25;\n", "", "expected 2 rows for 'wet grass', found 1"),
-        ("default 1.0;", "default 1.0, 2;", "expected 1 values in the default row"),
+        ("default 1.0;", "default 1.0, 2;", "expected 1 value in the default row"),
         ("probability ( c | rain ) { default 1.0; (no) 0.5; }\n", "", "variable 'c' has no distribution"),
         ("( rain ) {", "( rain | c ) { default 0.5 0.5; ", "9: expected 2 values and no rows in the table"),
         ("( rain ) { table", "( rain | c ) { default", "14: a cycle of parents: 'rain' <- 'c' <- 'rain'"),

@@ -126,7 +126,7 @@ def test_projected_counts_are_refused(tmp_path, line):
     [
         ("c p weight 1 x 0", "x.cnf:2: expected a weight, found 'x'"),
         ("c p weight 1 0.3 1", "x.cnf:2: expected 'c p weight LITERAL WEIGHT 0'"),
-        ("c p weight 4 0.3 0", "a weight names variable 4; there are 3"),
+        ("c p weight 4 0.3 0", "a weight names variable 4, but the file has 3 variables"),
         ("c p weight 1 0.3 0\nc p weight 1 0.4 0", "x.cnf:3: the literal 1 has the weights 0.3 and 0.4"),
         ("c p weight 1 1.5 0", "the literals of variable 1 have a negative weight"),
     ],
@@ -163,7 +163,7 @@ def test_a_peer_reads_the_same(tmp_path):
     ("name", "text", "line", "problem"),
     [
         ("x.cnf", "p cnf 2 2\n1 0\n", 2, "expected 2 clauses, found 1"),
-        ("x.cnf", "p cnf 2 1\n1 3 0\n", 2, "a clause names variable 3; there are 2"),
+        ("x.cnf", "p cnf 2 1\n1 3 0\n", 2, "a clause names variable 3, but the file has 2 variables"),
         ("x.cnf", "p cnf 2 1\n1 2\n", 2, "the last clause does not end with 0"),
         ("x.cnf", "p cnf 2 1\n1 x 0\n", 2, "expected a literal, found 'x'"),
         ("x.cnf", "p dnf 2 1\n", 1, "expected 'p cnf VARIABLES CLAUSES'"),

@@ -238,7 +238,7 @@ def test_large_functions_stay_small(tmp_path):
         ([2, 2], "sgcc var 1 1000000000000 0 0 1", "bytes follow"),
         ([2, 2], "sgcc var 1 -1 0 0 1", "expected a number of items, found -1"),
         ([2, 2], "sgcc var 1 2 0 0 1 0 0 1", "a value is bounded twice"),
-        ([2, 2], "ssame 1 1 1 0 0", "two lists of as many variables each"),
+        ([2, 2], "ssame 1 1 1 0 0", "two lists of equal length"),
         ([2, 2], "sregular var 1 2 1 0 1 2 0", "expected a state from 0 to 1, found 2"),
         ([2, 2, 2], "wsame lin 1", "expected an even number of variables, found 3"),
         ([3, 3], "knapsack 2 1 1", "expected variables of 2 values in a knapsack"),
@@ -282,7 +282,7 @@ def test_malformed_parameters(tmp_path, sizes, function, problem):
 )
 def test_functions_too_large_to_be_written_out(tmp_path, sizes, function):
     with pytest.raises(
-        (UnsupportedError, FormatError), match=r"not written out|not handled|are not handled|transitions|lists"
+        (UnsupportedError, FormatError), match=r"too large for|not handled|are not handled|transitions|lists"
     ):
         read(tmp_path, sizes, function)
 

@@ -86,7 +86,7 @@ BOMB = '<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">'
     ("old", "new", "problem"),
     [
         ("<BIF VERSION", "<XBIF VERSION", ":36: expected well-formed XML: mismatched tag"),
-        ('encoding="UTF-8"', 'encoding="klingon"', "expected XML in an encoding that is known: "),
+        ('encoding="UTF-8"', 'encoding="klingon"', "expected XML in a known encoding: "),
         ("<!ELEMENT BIF ( NETWORK )*>", BOMB, ":3: expected no entities besides XML's own, found 'a'"),
         ("<!ELEMENT BIF ( NETWORK )*>", '<!ENTITY % p SYSTEM "x">', ":3: expected no entities besides"),
         ("my &lt;net&gt;", "&nbsp;", ":8: expected well-formed XML: undefined entity"),

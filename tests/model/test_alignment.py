@@ -193,7 +193,7 @@ def test_labels_of_costs_are_values():
         optimum(costs.loc[[4, 4]])
     with pytest.raises(InputError, match="a label of costs is a whole number"):
         optimum(costs.rename(index={4: "four"}))
-    with pytest.raises(InputError, match="2 variables need a table with as many levels of labels, not 1"):
+    with pytest.raises(InputError, match="expected a table with one level of labels for each of 2 variables, found 1"):
         optimum(costs[1])
 
 

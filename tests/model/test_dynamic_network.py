@@ -286,7 +286,7 @@ def test_networks_of_pyagrum():
     ("text", "error", "match"),
     [
         ("a0->at;c->at", UnsupportedError, "'c' is in no slice"),
-        ("a0->at;b0", InputError, "no variable 'bt'"),
+        ("a0->at;b0", InputError, "but not 'bt' of the other"),
         ("at->a0", UnsupportedError, "'a0' has the parent 'at' in a later slice"),
     ],
 )

@@ -28,7 +28,7 @@ class DeviceBatch {
   // propagators.
   Outcome divide(Engine& engine, Matching& matching);
 
-  // True if the copies are kept up to date; false once the CPU has been faster for long.
+  // True if the device's copies are kept up to date, which ends after the CPU has been faster for a long time.
   bool is_following() const { return is_following_; }
 
   std::uint64_t calls() const { return calls_; }

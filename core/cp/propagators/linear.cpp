@@ -62,11 +62,11 @@ class Linear final : public Propagator {
   Value lo(const Domains& d, const Term& t) const { return t.factor * (t.factor > 0 ? d.lo(t.var) : d.hi(t.var)); }
   Value hi(const Domains& d, const Term& t) const { return t.factor * (t.factor > 0 ? d.hi(t.var) : d.lo(t.var)); }
 
-  // Stores each term's least value and the largest width of a term. If `hears_all` (the propagator is called when any
+  // Stores each term's least value and the largest width of a term. If `calls_for_all` (the propagator is called when any
   // term is fixed) and all variables have two neighbouring values, also sums the free terms.
-  void begin(Engine& engine, bool hears_all) {
+  void begin(Engine& engine, bool calls_for_all) {
     const Domains& d = engine.domains();
-    binary_ = hears_all;
+    binary_ = calls_for_all;
     for (std::size_t i = 0; i < terms_.size(); ++i) {
       Term& t = terms_[i];
       t.position = static_cast<int>(i);

@@ -121,23 +121,23 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
                 "solveAll cannot list all optimal solutions: solve once, then constrain the objective to its optimum"
             )
         # Solutions may differ only in variables of the decompositions, so those that CPMpy sees as equal count once.
-        variables, seen = list(self.user_vars), set()
+        variables, solutions_so_far = list(self.user_vars), set()
         expressions = self.solver_vars(variables)
 
         def report_solution(solution: Solution) -> bool:
             values = tuple(solution[expressions])
-            if values not in seen:
-                seen.add(values)
+            if values not in solutions_so_far:
+                solutions_so_far.add(values)
                 self._show(solution, display)
-            return len(seen) != solution_limit
+            return len(solutions_so_far) != solution_limit
 
         result = self._model.solve(all_solutions=True, time_limit=time_limit, on_solution=report_solution, **options)
-        if not seen:
+        if not solutions_so_far:
             status = "UNSATISFIABLE" if result.stats.get("complete") else "UNKNOWN"
         else:
             status = "OPTIMAL" if result.stats["complete"] else "FEASIBLE"
         self._set_status(result, status)
-        return len(seen)
+        return len(solutions_so_far)
 
     def has_objective(self) -> bool:
         """Return whether there is an objective."""

@@ -86,9 +86,9 @@ def _table(where: str, variables: Sequence[Variable], scope: Sequence[int], valu
         table = Table(scope, values)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-    wanted = tuple(variables[v].size for v in scope)
-    if table.sizes != wanted:
-        raise InputError(f"{where} has a table of the shape {table.sizes}; the numbers of states are {wanted}")
+    expected_sizes = tuple(variables[v].size for v in scope)
+    if table.sizes != expected_sizes:
+        raise InputError(f"{where} has a table of the shape {table.sizes}; the numbers of states are {expected_sizes}")
     return table
 
 

@@ -33,8 +33,8 @@ from elimina.system import import_package
 Array = NDArray[np.float64]
 
 _NOTHING = (
-    "no assignment is allowed: every product of the tables is 0, also where logarithms lie so far below the largest "
-    "one of their table (by 745 or more) that float64 makes them 0"
+    "no assignment is allowed: every product of the tables is 0; a value counts as 0 if its logarithm lies 745 or more "
+    "below the largest one of its table, because float64 holds no smaller number"
 )
 
 _CUDA = 2
@@ -129,8 +129,8 @@ class LogPartition:
         Args:
             tables: Arrays of any package with DLPack.
         """
-        where = {tuple(map(int, table.__dlpack_device__())) for table in tables}
-        kind, number = where.pop() if len(where) == 1 else (0, 0)
+        devices = {tuple(map(int, table.__dlpack_device__())) for table in tables}
+        kind, number = devices.pop() if len(devices) == 1 else (0, 0)
         allowed = ("auto", f"cuda:{number}", *(["cuda"] if number == 0 else []))
         return f"cuda:{number}" if kind == _CUDA and self._device in allowed else None
 
@@ -157,9 +157,9 @@ class LogPartition:
             _check_shape(number, tuple(table.shape), shape)
         if device not in self._residents:
             options = check_options(Options(device=device, memory=self._memory, tables="dense"))
-            planned = plan_problem(prepare(with_units(self._model), "mar", {}), options, runs=KEPT_TREE_RUNS)
-            check_kept(planned.plan, options)
-            self._residents[device] = Resident(planned, self._holders)
+            kept_plan = plan_problem(prepare(with_units(self._model), "mar", {}), options, runs=KEPT_TREE_RUNS)
+            check_kept(kept_plan.plan, options)
+            self._residents[device] = Resident(kept_plan, self._holders)
         log_z, shares = self._residents[device](join([table.reshape(-1) for table in tables]))
         if log_z == -math.inf:
             raise ImpossibleEvidenceError(_NOTHING)

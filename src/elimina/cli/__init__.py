@@ -60,7 +60,7 @@ def run_command(work: Callable[[], int], is_process: bool) -> None:
 
 
 def open_streams() -> None:
-    """Open standard streams that were closed before the process began, so that no other file takes their numbers.
+    """Open standard streams that were closed before the process began, so that no other file gets their descriptors.
 
     Standard input is empty then, and writing to standard output fails as it does on a full disk.
     """

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 
 _CELLS_AT_ONCE = 1 << 22
-"""Number of probabilities between two writes of answers, unless a batch takes more cases at once."""
+"""Number of probabilities to compute between two writes of answers; a batch may need more cases at once."""
 
 
 def solve_cases(
     model: Model, file: str, output: str | None, options: dict[str, Any], client: Client | None = None
 ) -> None:
-    """Answer ``solve MODEL --cases FILE`` for a task of ``_WAYS``, on a cluster if there is one.
+    """Answer ``solve MODEL --cases FILE`` for a task of ``_CASE_TASKS``, on a cluster if a client is given.
 
     Args:
         model: The model.
@@ -57,12 +57,12 @@ def solve_cases(
         MemoryLimitError: Not even a few cases fit.
     """
     task = options["task"]
-    if task not in _WAYS:
+    if task not in _CASE_TASKS:
         raise click.UsageError(f"--cases cannot be combined with --task {task}: use --task mar, pr, mpe or mmap")
-    way = _WAYS[task]
-    if options["query"] and not way.takes_query:
+    case_task = _CASE_TASKS[task]
+    if options["query"] and not case_task.takes_query:
         raise click.UsageError(f"--query cannot be combined with --cases and --task {task}: leave it out")
-    if client is not None and not way.runs_on_clusters:
+    if client is not None and not case_task.runs_on_clusters:
         raise click.UsageError(f"--task {task} answers cases on this machine only: leave --cluster and --local out")
     evidence = evidence_module.evidence_of(model, evidence_of(options["evidence"], model))
     columns, codes = read_cases(cases_source(file, "--cases"), model, ignore_extra=options["ignore_extra"])
@@ -72,11 +72,11 @@ def solve_cases(
     query = query_of(options["query"], model)
     question = _Question(observed.model, cases, planning, query, "", options["digits"], client)
     if output is not None:
-        way.write(question._replace(output=output))
+        case_task.write(question._replace(output=output))
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "answers.csv"
-        way.write(question._replace(output=str(path)))
+        case_task.write(question._replace(output=str(path)))
         with path.open() as lines:
             for line in lines:
                 click.echo(line, nl=False)
@@ -198,8 +198,8 @@ def _assignment_file(output: str, digits: int | None) -> Path:
     return path
 
 
-class _Way(NamedTuple):
-    """A way to answer a task for cases.
+class _CaseTask(NamedTuple):
+    """A task that can be answered for cases.
 
     Attributes:
         write: Function that computes and writes the answers.
@@ -212,13 +212,13 @@ class _Way(NamedTuple):
     runs_on_clusters: bool = True
 
 
-_WAYS = {
-    "mar": _Way(_write_marginals, takes_query=True),
-    "pr": _Way(_write_sums),
-    "mpe": _Way(_write_assignments, runs_on_clusters=False),
-    "mmap": _Way(_write_map, takes_query=True, runs_on_clusters=False),
+_CASE_TASKS = {
+    "mar": _CaseTask(_write_marginals, takes_query=True),
+    "pr": _CaseTask(_write_sums),
+    "mpe": _CaseTask(_write_assignments, runs_on_clusters=False),
+    "mmap": _CaseTask(_write_map, takes_query=True, runs_on_clusters=False),
 }
-"""Ways to answer cases, by task."""
+"""Tasks that can be answered for cases."""
 
 
 def _stage_progress(progress: Progress, done: float, share: float) -> Callable[[float], None]:

@@ -1,4 +1,4 @@
-"""The group of commands of ``elimina``, and the form of failures."""
+"""The group of commands of ``elimina``, and the messages and exit codes of failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from elimina.version import __version__
 
 FINISHED, ERROR, USAGE = 0, 1, 2
 
-_HOMES = {
+_COMMAND_MODULES = {
     "solve": ("solve", "Answer a task on a model."),
     "plan": ("solve", "Show the cost of solving a model."),
     "sample": ("sample", "Draw samples of a model's variables."),
@@ -46,18 +46,18 @@ class _Commands(CommandGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names, those of the most frequent commands first."""
-        return list(_HOMES)
+        return list(_COMMAND_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command with this name; None if there is none."""
-        if cmd_name not in _HOMES:
+        if cmd_name not in _COMMAND_MODULES:
             return None
         with signals.deferred():
             if cmd_name not in _WITHOUT_NUMPY:
-                # CPython maps frames in blocks of 16 KiB, and each call across the end of one maps and unmaps it. NumPy
-                # imported below the command's own modules crosses it 1,500 times, which takes 5 ms.
+                # NumPy is imported here, and not deeper in the stack by the command's modules. CPython allocates frames
+                # in blocks of 16 KiB, and a deeper import would cross the end of one 1,500 times, which takes 5 ms.
                 import_module("numpy")
-            command = getattr(import_module(f"elimina.cli.{_HOMES[cmd_name][0]}"), cmd_name.replace("-", "_"))
+            command = getattr(import_module(f"elimina.cli.{_COMMAND_MODULES[cmd_name][0]}"), cmd_name.replace("-", "_"))
         if signals.came():
             raise click.Abort
         assert isinstance(command, click.Command)
@@ -68,11 +68,13 @@ class _Commands(CommandGroup):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return a command and its arguments; the error for an unknown name suggests similar names, or ``solve``."""
         name = args[0]
-        if name not in _HOMES and not name.startswith("-") and not ctx.resilient_parsing:
+        if name not in _COMMAND_MODULES and not name.startswith("-") and not ctx.resilient_parsing:
             from elimina.arguments import names_like
 
             hint = (
-                f": to solve a file, write 'elimina solve {name}'" if os.path.isfile(name) else names_like(name, _HOMES)
+                f": to solve a file, write 'elimina solve {name}'"
+                if os.path.isfile(name)
+                else names_like(name, _COMMAND_MODULES)
             )
             ctx.fail(f"No such command {name!r}{hint}")
         return super().resolve_command(ctx, args)
@@ -80,7 +82,7 @@ class _Commands(CommandGroup):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the names and the descriptions."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, _HOMES[name][1]) for name in self.list_commands(ctx)])
+            formatter.write_dl([(name, _COMMAND_MODULES[name][1]) for name in self.list_commands(ctx)])
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -95,7 +97,7 @@ def commands() -> None:
 
 def _drop_output() -> None:
     """Discard standard output, which failed: the interpreter would try to write the rest of its buffer at its end."""
-    with contextlib.suppress(OSError):  # no file: a program has replaced the stream
+    with contextlib.suppress(OSError):  # a program has replaced the stream by an object without a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

@@ -40,7 +40,7 @@ DEVICES = ("auto", "cpu", "cuda")
 @click.argument("file", type=click.Path())
 @number_option("--threads", default=1, minimum=1, help="Number of threads of the search.")
 @option("--free", is_flag=True, help="Search by past conflicts alone, with restarts.")
-@option("--lns", is_flag=True, help="Search near the best solution and everywhere, in turn.")
+@option("--lns", is_flag=True, help="Alternate search near the best solution with search everywhere.")
 @choice_option(
     "--device", choices=DEVICES, metavar="DEVICE", help="Device that filters AllDifferent: auto, cpu or cuda."
 )

@@ -188,7 +188,7 @@ def dcop(
     network = Network(
         order=options["delivery"], crashes=dict(options["crashes"]), **{name: options[name] for name in names}
     )
-    kept = {name: options[name] for name in ("memory", "threads")}
+    call_arguments = {name: options[name] for name in ("memory", "threads")}
     agent_options = AgentOptions(
         agents=agents, **{name: options[name] for name in ("ibound", "heuristic", "seed", "filtering")}
     )
@@ -203,7 +203,7 @@ def dcop(
         check_timeline(timeline)
     problem = read_problem(source_of(file))
     read = time.monotonic() - started
-    seen: list[Delivery] = []
+    deliveries: list[Delivery] = []
 
     def remaining() -> float | None:
         return signals.remaining(time_limit, time.monotonic() - started)
@@ -214,31 +214,35 @@ def dcop(
 
             reject_given(_SIMULATED, "a cluster", "they belong to the simulated network")
             reject_given(("filtering",), "a cluster", "its agents send whole tables; leave it out")
-            result = solve_agents(problem, algo, client=client, time_limit=remaining(), options=agent_options, **kept)
+            result = solve_agents(
+                problem, algo, client=client, time_limit=remaining(), options=agent_options, **call_arguments
+            )
         else:
-            listener = None if timeline is None else seen.append
+            listener = None if timeline is None else deliveries.append
             agent_options = replace(
                 agent_options,
                 listener=listener,
-                on_forecast=lambda ahead: _announce(ahead, progress),
+                on_forecast=lambda forecast: _announce(forecast, progress),
                 progress=progress.update,
             )
-            result = solve(problem, algo, network=network, time_limit=remaining(), options=agent_options, **kept)
+            result = solve(
+                problem, algo, network=network, time_limit=remaining(), options=agent_options, **call_arguments
+            )
         # Printed before the workers end, because that may take a while.
         with signals.deferred():
             result = signals.attributed(with_reading(result, read))
             write_answer(result, _human, format_for(output, format_), output)
     if timeline is not None:
         title = f"{source_text(Path(file).name)}: {algo}, {seconds_text(result.stats['simulated_seconds'])} simulated"
-        draw_timeline(seen, [agent.name for agent in problem.agents], timeline, title)
+        draw_timeline(deliveries, [agent.name for agent in problem.agents], timeline, title)
 
 
-def _announce(ahead: Forecast, progress: Progress) -> None:
+def _announce(forecast: Forecast, progress: Progress) -> None:
     """Log the forecast, and show a progress bar; with neither visible, print the forecast of a long run."""
-    logger.info("%s", ahead)
-    progress.show(f"width {ahead.width}, about {seconds_text(ahead.seconds)}", ahead.seconds)
-    if ahead.seconds > _LONG_SECONDS and not sys.stderr.isatty() and not logger.isEnabledFor(logging.INFO):
-        click.echo(f"elimina: {ahead}", err=True)
+    logger.info("%s", forecast)
+    progress.show(f"width {forecast.width}, about {seconds_text(forecast.seconds)}", forecast.seconds)
+    if forecast.seconds > _LONG_SECONDS and not sys.stderr.isatty() and not logger.isEnabledFor(logging.INFO):
+        click.echo(f"elimina: {forecast}", err=True)
 
 
 def read_problem(file: str) -> Problem:

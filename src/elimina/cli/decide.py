@@ -49,7 +49,7 @@ from elimina.strategies.call import Call
     "--gains",
     "gaining",
     metavar="DECISION",
-    help="Decision for which the gain of observing one more variable is listed, for each variable.",
+    help="Decision for which to list the gain of observing each further variable.",
 )
 @number_option("--restarts", help="Number of further, random starts where the diagram is not soluble.")
 @number_option("--seed", "start_seed", help="Random seed of the starts.")

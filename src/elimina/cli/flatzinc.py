@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 FINISHED, ERROR = 0, 1
 _PAUSES = [0.2, 2.0]
-"""Seconds after which the search pauses for bounds by other methods: most searches end within the first of them, which
-the import of these methods takes, too."""
+"""Seconds after which the search pauses for bounds by other methods. Most searches end before the first pause, and
+importing the methods takes about as long."""
 _MAX_BYTES_WITH_BOUNDS = 1 << 20
-"""Largest model whose search pauses: a record of it takes 0.2 s."""
+"""Largest model, in bytes, whose search pauses: reading its record for the other methods takes 0.2 s."""
 UNSATISFIABLE = b"=====UNSATISFIABLE=====\n"
 
 
@@ -60,7 +60,7 @@ def _complain(problem: str) -> None:
 
 
 class _Once(argparse.Action):
-    """An option with one value, even if it is repeated."""
+    """An option that may be repeated only with the same value."""
 
     _value: Any = None
 
@@ -93,7 +93,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     )
     search("-i", "--intermediate", action="store_true", help="print each better solution (optimisation problems)")
     search("-f", "--free-search", action="store_true", help="search with dom/wdeg, restarts and saved values alone")
-    search("--lns", action="store_true", help="search near the best solution and everywhere, in turn")
+    search("--lns", action="store_true", help="alternate search near the best solution with search everywhere")
     search(
         "-r", "--random-seed", metavar="SEED", action=_Once, type=_count(0), default=0, help="random seed  [default: 0]"
     )

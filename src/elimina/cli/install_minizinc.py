@@ -42,38 +42,40 @@ EXTRA_FLAGS = [
 def install_minizinc(folder: Path | None, remove: bool) -> None:
     """Write elimina.msc, so that 'minizinc --solver elimina' works. An existing file is replaced."""
     path = (folder or user_folder()) / NAME
-    before = _configuration_in(path)
+    previous = _configuration_in(path)
     if remove:
-        if before is None:
+        if previous is None:
             raise InputError(f"cannot remove {path}: it does not exist, or belongs to another solver")
         path.unlink()
-        click.echo(f"removed {path}, which ran {before.get('executable')}")
+        click.echo(f"removed {path}, which ran {previous.get('executable')}")
         return
-    wanted = configuration()
+    contents = configuration()
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(wanted, indent=2) + "\n")
+    path.write_text(json.dumps(contents, indent=2) + "\n")
     is_installed = shutil.which("minizinc") is not None
     solver = "elimina" if folder is None else path
-    how = f"to use it: minizinc --solver {solver} MODEL.mzn"
+    advice = f"to use it: minizinc --solver {solver} MODEL.mzn"
     if not is_installed:
-        how = "minizinc is not on the PATH: install it, too"
-    replaced = before.get("executable") if before else None
-    instead = f", instead of {replaced}" if replaced not in (None, wanted["executable"]) else ""
-    click.echo(f"wrote {path}, which runs {wanted['executable']}{instead}; {how}")
+        advice = "minizinc is not on the PATH: install it, too"
+    replaced = previous.get("executable") if previous else None
+    replacement = f", instead of {replaced}" if replaced not in (None, contents["executable"]) else ""
+    click.echo(f"wrote {path}, which runs {contents['executable']}{replacement}; {advice}")
     if folder is not None:
         with suppress(InputError):
-            _warn_of_another(user_folder() / NAME, wanted)
+            _warn_of_another(user_folder() / NAME, contents)
 
 
-def _warn_of_another(path: Path, wanted: dict[str, Any]) -> None:
-    """Warn of a different file in the user's folder: MiniZinc prefers it if id and version are equal."""
-    other = _configuration_in(path)
-    differing = next((key for key in ("executable", "mznlib") if other and other.get(key) != wanted[key]), None)
-    if other and differing:
-        what = {"executable": "runs", "mznlib": "reads the library"}[differing]
+def _warn_of_another(path: Path, contents: dict[str, Any]) -> None:
+    """Warn of a different file in the user's folder, which MiniZinc prefers if id and version are equal."""
+    user_contents = _configuration_in(path)
+    differing = next(
+        (key for key in ("executable", "mznlib") if user_contents and user_contents.get(key) != contents[key]), None
+    )
+    if user_contents and differing:
+        difference = {"executable": "runs", "mznlib": "reads the library"}[differing]
         click.echo(
-            f"elimina: MiniZinc prefers {path}, which {what} {other.get(differing)}, if releases are equal; "
-            "'elimina install-minizinc' replaces it, and 'elimina install-minizinc --remove' removes it",
+            f"elimina: MiniZinc prefers {path}, which {difference} {user_contents.get(differing)}, if releases are "
+            "equal; 'elimina install-minizinc' replaces it, and 'elimina install-minizinc --remove' removes it",
             err=True,
         )
 

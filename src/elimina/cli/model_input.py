@@ -40,12 +40,12 @@ reading_options = together(
 )
 """Options for reading models: ``--no-check``, with the value ``no_check``, and ``-v``."""
 
-_ELSEWHERE = {
+_ADVICE = {
     "MiniZinc": "run 'elimina install-minizinc' once, then 'minizinc --solver elimina' on this file; to solve a small "
     "model by elimina solve, compile it to a .fzn file first ('minizinc -c')",
     "tour": "use 'elimina tsp'",
 }
-"""Contents that only other commands take -> advice."""
+"""Contents of files that are only for other commands -> advice."""
 
 
 def _note_format(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
@@ -104,8 +104,8 @@ def read_with_total(path: str, *, no_check: bool = False) -> tuple[Model, str | 
     """
     form = format_of(Path(path))
     content = None if form is None else form.content
-    if content in _ELSEWHERE:
-        raise InputError(f"{source_text(path)} is not a graphical model: {_ELSEWHERE[content]}")
+    if content in _ADVICE:
+        raise InputError(f"{source_text(path)} is not a graphical model: {_ADVICE[content]}")
     if content == "constraints":
         return _tabulated(path)
     if content == "distributed problem":

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def check_target(target: str) -> None:
-    """Raise InputError before any work is done if ``save`` does not know the suffix of a file."""
+    """Raise InputError before any work is done if ``save`` does not support the suffix of a file."""
     from elimina.dcop import formats
 
     if suffix_of(Path(target)) not in formats.FORMATS:

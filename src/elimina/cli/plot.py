@@ -205,6 +205,6 @@ def report(
     remaining = signals.remaining(time_limit, time.monotonic() - started)
     heading = source_text(Path(file).name) if title is None else title
     options = Options(memory=memory, threads=threads)
-    made = write(subject, time_limit=remaining, title=heading, options=options, **asked)
+    page = write(subject, time_limit=remaining, title=heading, options=options, **asked)
     with signals.deferred():
-        made.save(path)
+        page.save(path)

@@ -39,7 +39,7 @@ from elimina.strategies.call import Call
     metavar="N",
     help="Random seed of the samples.  [default: a new one each time]",
 )
-@option("--exact", is_flag=True, help="No weighted samples, but an error where exact ones do not fit.")
+@option("--exact", is_flag=True, help="Fail where exact samples do not fit, instead of drawing weighted ones.")
 @sampling_options
 @time_limit_option
 @format_options("csv", "json")

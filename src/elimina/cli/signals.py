@@ -28,22 +28,22 @@ _ENDS = (signal.SIGINT, signal.SIGTERM)
 _CAUSES: dict[int | None, EndedBy] = {signal.SIGTERM: "termination", signal.SIGALRM: "time-limit"}
 
 _MIN_SECONDS = 1e-3
-"""Time limit of a call without time left after reading."""
+"""Time limit of a call, in seconds, if reading has taken the whole limit."""
 
-_PATIENCE = 0.1
-"""Seconds after a time limit for the library to end by itself."""
+_GRACE_SECONDS = 0.1
+"""Seconds that the library gets after a time limit to end by itself."""
 
 _MAX_ALARM_SECONDS = 1e9
-"""Longest alarm, 31 years: timers of the system overflow far above."""
+"""Longest alarm: 31 years, far below the overflow of the system's timers."""
 
-_AGAIN = 0.01
+_RERAISE_SECONDS = 0.01
 """Seconds until an exception dropped by Python is raised again."""
 
-_SHELL = 128
+_SIGNAL_EXIT_CODES = 128
 """Difference between a signal's number and the exit code in shells."""
 
-INTERRUPTED = _SHELL + signal.SIGINT
-_UNWRITTEN = 1
+INTERRUPTED = _SIGNAL_EXIT_CODES + signal.SIGINT
+_FAILED_WRITE_EXIT_CODE = 1
 """Exit code of a command after a failed write of its last lines."""
 
 
@@ -55,7 +55,7 @@ class _State:
         deferred: Depth of ``deferred`` blocks.
         is_over: True if the command has ended, and the process is about to.
         is_dropped: True if Python has dropped the exception of the signal that came.
-        before: Previous handlers, by signal.
+        previous_handlers: Pairs of a signal and its handler before ``catch``.
         hook: The ``sys.unraisablehook`` to restore.
     """
 
@@ -63,7 +63,7 @@ class _State:
     deferred = 0
     is_over = False
     is_dropped = False
-    before: tuple[tuple[int, Any], ...] = ()
+    previous_handlers: tuple[tuple[int, Any], ...] = ()
     hook: Any = None
 
 
@@ -78,7 +78,7 @@ def catch() -> None:
     _State.came, _State.deferred, _State.is_over, _State.is_dropped = None, 0, False, False
     for number in _WORDS:
         try:
-            _State.before += ((number, signal.signal(number, _handle)),)
+            _State.previous_handlers += ((number, signal.signal(number, _handle)),)
         except ValueError:
             return  # not in the main thread, which alone handles signals
     _State.hook, sys.unraisablehook = sys.unraisablehook, _drop
@@ -88,10 +88,10 @@ def catch() -> None:
 def release() -> None:
     """Restore the signal handlers of a program that ran a command in its process."""
     signal.setitimer(signal.ITIMER_REAL, 0)
-    for number, handler in reversed(_State.before):
+    for number, handler in reversed(_State.previous_handlers):
         if handler is not None:  # None: the handler was not set by Python
             signal.signal(number, handler)
-    _State.before = ()
+    _State.previous_handlers = ()
     if sys.unraisablehook is _drop:
         sys.unraisablehook = _State.hook
 
@@ -104,7 +104,7 @@ def alarm(seconds: float) -> None:
     Args:
         seconds: Seconds from now.
     """
-    signal.setitimer(signal.ITIMER_REAL, min(seconds + _PATIENCE, _MAX_ALARM_SECONDS))
+    signal.setitimer(signal.ITIMER_REAL, min(seconds + _GRACE_SECONDS, _MAX_ALARM_SECONDS))
 
 
 def remaining(time_limit: float | None, seconds: float) -> float | None:
@@ -113,10 +113,10 @@ def remaining(time_limit: float | None, seconds: float) -> float | None:
 
 
 def _drop(dropped: Any) -> None:
-    """Raise a signal's exception again if it was lost in a destructor or a callback; report other lost exceptions."""
+    """Raise a signal's exception again if a destructor or a callback dropped it; report other dropped exceptions."""
     if dropped.exc_type is KeyboardInterrupt and _State.came is not None:
         _State.is_dropped = True
-        signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+        signal.setitimer(signal.ITIMER_REAL, _RERAISE_SECONDS)
     else:
         _State.hook(dropped)
 
@@ -130,7 +130,7 @@ def _handle(number: int, frame: FrameType | None) -> None:
     if number == signal.SIGALRM and (_State.came is not None or _State.is_over):
         return
     if _State.came is not None or _State.is_over:
-        os._exit(_SHELL + (_State.came or number))
+        os._exit(_SIGNAL_EXIT_CODES + (_State.came or number))
     _State.came = number
     if not _State.deferred:
         raise KeyboardInterrupt
@@ -198,7 +198,7 @@ def finish(code: int, is_process: bool = False) -> Any:
         is_process: True if the process has nothing else to do.
     """
     end()
-    code = _SHELL + _State.came if _State.came in _ENDS else code
+    code = _SIGNAL_EXIT_CODES + _State.came if _State.came in _ENDS else code
     if not is_process or sys.getprofile() is not None or sys.gettrace() is not None:
         sys.exit(code)
     # The interpreter's own exit takes a tenth of a short command's time, and waits for work that is no longer needed.
@@ -207,5 +207,5 @@ def finish(code: int, is_process: bool = False) -> Any:
             if stream is not None:
                 stream.flush()
         except OSError:
-            code = code or _UNWRITTEN
+            code = code or _FAILED_WRITE_EXIT_CODE
     os._exit(code)

@@ -217,27 +217,27 @@ def plan(file: str, no_check: bool, as_json: bool, **options: Any) -> None:
     with explaining(total):
         evidence, query = evidence_of(options["evidence"], model), query_of(options["query"], model)
         asked = call_options(options, model)
-    made = api.plan(model, options["task"], evidence=evidence, query=query, options=asked)
+    built_plan = api.plan(model, options["task"], evidence=evidence, query=query, options=asked)
     if as_json:
-        click.echo(made.to_json())
+        click.echo(built_plan.to_json())
         return
-    show(str(made))
-    advice = advice_on(made)
+    show(str(built_plan))
+    advice = advice_on(built_plan)
     if advice is not None:
         show(f"{'advice:':22}{advice}")
-    if described(made.task).is_marginal:
+    if described(built_plan.task).is_marginal:
         from elimina.planning.tree_statistics import plan_statistics
 
-        show(f"{plan_statistics(made)}\ncliques are not stored: messages and marginals are made from the factors")
+        show(f"{plan_statistics(built_plan)}\ncliques are not stored: messages and marginals are made from the factors")
 
 
 def _reason(model: Model, is_observed: bool, upper_bound: float | None) -> str:
     """Return the reason of the status infeasible."""
-    what = "no assignment with this evidence" if is_observed else "no assignment"
+    subject = "no assignment with this evidence" if is_observed else "no assignment"
     if model.sense == "probability":
-        return f"{what} has a positive probability"
+        return f"{subject} has a positive probability"
     is_bounded = model.upper_bound is not None or upper_bound is not None
-    return f"{what} is allowed" + (", or none within the upper bound" if is_bounded else "")
+    return f"{subject} is allowed" + (", or none within the upper bound" if is_bounded else "")
 
 
 def _human(result: Result, model: Model, reason: str) -> str:

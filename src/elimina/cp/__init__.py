@@ -82,7 +82,7 @@ __all__ = [
     "write_tour",
 ]
 
-# Models that are built in Python need neither a registry of file formats nor tours.
+# Imported on first use: models that are built in Python need neither the file formats nor tours.
 __getattr__, __dir__ = lazy_names(
     globals(),
     {

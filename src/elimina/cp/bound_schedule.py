@@ -32,20 +32,20 @@ tables."""
 TABLE_ROWS = 1 << 14
 """Largest number of tuples of a table: elimination takes milliseconds for each table."""
 MAX_ELIMINATED_CELLS = 1 << 30
-"""Cells of the largest table that elimination may need: it takes seconds for each table of this size."""
+"""Largest number of cells of a table that elimination may need: a table of this size takes seconds."""
 LARGEST_FIRST_RELAXATION = 1 << 11
-"""Entries of the largest relaxation of an objective without costs that the first pause builds; it takes a hundredth of
-a second. Such bounds, of a last end or a greatest colour, are seldom close."""
+"""Largest number of entries of a relaxation that the first pause builds for an objective without costs; this takes a
+hundredth of a second. Bounds on such objectives (a makespan, the number of colours) are seldom close."""
 FIRST_STEPS = 64
-"""Steps of the first pause's proof that counts do not fit: most of these proofs need few steps, and many searches for
-one solution end after the first pause."""
+"""Largest number of steps, in the first pause, of the proof of infeasibility by counting. Most such proofs need few
+steps, and many searches for one solution end soon after the first pause."""
 COSTLY_TERMS = 4
 """Least number of variables of a sum that is an objective with costs."""
 _WITHOUT_TABLES = (
     *("cumulative", "no_overlap", "transition_times", "diffn", "reservoir"),
     *("circuit", "subcircuit", "inverse", "bin_packing_load", "nvalue", "weighted_circuit"),
 )
-"""Constraints whose tables would have too many variables for elimination."""
+"""Constraints that need tables of too many variables for elimination."""
 
 
 class PausedSearch(NamedTuple):
@@ -120,7 +120,7 @@ def findings_of(search: PausedSearch) -> Iterator[Finding]:
 
 
 def _relax(search: PausedSearch, seconds: float) -> Iterator[Finding]:
-    # Processor time: on a loaded machine, the ascent would otherwise end before its first steps.
+    # Processor time is measured, because on a loaded machine the ascent would otherwise end before its first steps.
     started = time.thread_time()
     aim = search.aim
     limit = MAX_ENTRIES if search.pauses > 0 or aim is None or _has_costs(search, aim) else LARGEST_FIRST_RELAXATION
@@ -265,7 +265,7 @@ BOUND_ROWS: tuple[BoundRow, ...] = (
     ),
     BoundRow(
         "elimination of tables",
-        "knapsacks and chains have small tables; others are left after this time, with the bound by then",
+        "knapsacks and chains have small tables; for other models, the bound at the end of the budget is taken",
         _may_tabulate,
         _eliminate,
         seconds=(0.1, 1.0),

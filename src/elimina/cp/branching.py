@@ -28,6 +28,6 @@ def search_rules(
     ruled = np.concatenate([xs for xs, _, _ in model_rules])[:, 0] if model_rules else variables[:0, 0]
     if objective is None or objective[0, 0] in ruled or objective[0, 0] not in variables[:, 0]:
         return [*model_rules] or [(variables, "dom_w_deg", "indomain_min")]
-    rest = variables[variables[:, 0] != objective[0, 0]]
-    first = [*model_rules] or [(rest, "dom_w_deg", "indomain_min")]
+    remaining_variables = variables[variables[:, 0] != objective[0, 0]]
+    first = [*model_rules] or [(remaining_variables, "dom_w_deg", "indomain_min")]
     return [*first, (objective, "input_order", "indomain_split")]

@@ -29,7 +29,7 @@ class ConstraintTable(NamedTuple):
 
 
 class Infeasible(Exception):
-    """A constraint allows nothing."""
+    """Signal that a constraint allows nothing."""
 
 
 class ConstraintTables:
@@ -84,7 +84,7 @@ class ConstraintTables:
         view_values = [x.of(columns[x.var]) if x.var >= 0 else np.full(cells, x.offset) for x in views]
         return scope, list(columns.values()), view_values
 
-    def keep(self, scope: Sequence[int], rows: Integers) -> None:
+    def add_table(self, scope: Sequence[int], rows: Integers) -> None:
         """Add a table, unless it has no variables.
 
         Raises:
@@ -95,7 +95,7 @@ class ConstraintTables:
         if len(scope):
             self.tables.append(ConstraintTable(tuple(scope), rows, self.origin))
 
-    def where(self, views: Sequence[View], holds: Callable[..., Mask]) -> None:
+    def add_condition(self, views: Sequence[View], holds: Callable[..., Mask]) -> None:
         """Add the assignments of some views for which a condition holds.
 
         Args:
@@ -109,7 +109,7 @@ class ConstraintTables:
         """
         scope, columns, view_values = self._grid(views)
         marks = np.broadcast_to(holds(*view_values), view_values[0].shape)
-        self.keep(scope, _selected_rows(columns, marks))
+        self.add_table(scope, _selected_rows(columns, marks))
 
     def define(
         self,
@@ -148,11 +148,11 @@ class ConstraintTables:
         if to.var < 0 or to.var in scope:
             position = scope.index(to.var) if to.var >= 0 else -1
             marks = marks & (values == (to.of(columns[position]) if to.var >= 0 else to.offset))
-            self.keep(scope, _selected_rows(columns, marks))
+            self.add_table(scope, _selected_rows(columns, marks))
             return to
-        wanted = (values - to.offset) // to.scale
-        marks = marks & (to.of(wanted) == values) & np.isin(wanted, self.domains[to.var])
-        self.keep([*scope, to.var], _selected_rows([*columns, wanted], marks))
+        target_values = (values - to.offset) // to.scale
+        marks = marks & (to.of(target_values) == values) & np.isin(target_values, self.domains[to.var])
+        self.add_table([*scope, to.var], _selected_rows([*columns, target_values], marks))
         return to
 
 

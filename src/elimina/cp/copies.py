@@ -15,7 +15,8 @@ class CopyableModel:
     """Base of models of constraints: a copy is independent, and shares the variables made before it.
 
     Attributes:
-        _makers: Pairs of a number of a variable and a random mark of the object that made the variables from it on.
+        _makers: Pairs of the number of a variable and a random mark. The mark identifies the object that made this
+            variable and those after it, up to the variable of the next pair.
     """
 
     _variables: list[Declaration]

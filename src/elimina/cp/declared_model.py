@@ -48,13 +48,13 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         self._names: dict[int, str] = {}
         self._taken: set[str] = set()
         self._posts: list[Post] = []
-        # Each named block has its first post, the post after its last one, and its name.
+        # Named blocks: number of the first constraint, number after the last one, and name.
         self._blocks: list[tuple[int, int, str]] = []
         self._rules: list[SearchRule] = []
         # The most important objective comes first.
         self._aims: list[Aim] = []
         self._hints: Hints = {}
-        # Variables without bounds in a file, and variables with bounds derived from theirs.
+        # Variables without bounds in a file, and variables whose bounds derive from those of such variables.
         self._unbounded: set[int] = set()
 
     def _figures(self) -> list[tuple[str, str]]:
@@ -114,7 +114,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
                 f"variable {name or number}: {variable.lo}..{variable.hi} is beyond -2^52..2^52; use smaller bounds"
             )
         if name in self._taken:
-            raise InputError(f"two variables are named {name!r}: give each a name of its own, or none")
+            raise InputError(f"two variables are named {name!r}: give each a different name, or none")
         self._variables.append(variable)
         if name:
             self._names[number] = name
@@ -322,7 +322,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
             self._blocks.append((start, len(self._posts), name))
 
     def sum(self, xs: Iterable[Operand]) -> Expression:
-        """Return the sum of expressions, in one step: Python's ``sum`` takes long for thousands."""
+        """Return the sum of expressions, faster than Python's ``sum`` if there are thousands."""
         terms: dict[int, int] = {}
         constant = 0
         for x in map(self.expression, several(xs, "sum")):

@@ -48,13 +48,13 @@ def _linear(tables: ConstraintTables, arguments: Arguments, suffix: str, *, rela
             suffix, left == 0 if relation == "eq" else left != 0 if relation == "ne" else left <= 0, boolean
         )
 
-    tables.where([x for _, x in few] + [x for (x,) in control], holds)
+    tables.add_condition([x for _, x in few] + [x for (x,) in control], holds)
 
 
 def _pairwise(tables: ConstraintTables, xs: Sequence[View], holds: Callable[[Integers, Integers], Mask]) -> None:
     for i, x in enumerate(xs):
         for y in xs[:i]:
-            tables.where([x, y], holds)
+            tables.add_condition([x, y], holds)
 
 
 def _all_different(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
@@ -67,7 +67,7 @@ def _all_different_except_0(tables: ConstraintTables, arguments: Arguments, suff
 
 def _counted(tables: ConstraintTables, xs: Sequence[View], y: View, count: View) -> None:
     if not xs:
-        tables.where([count], lambda c: c == 0)
+        tables.add_condition([count], lambda c: c == 0)
         return
     total = constant(0)
     for x in xs[:-1]:
@@ -85,7 +85,7 @@ def _cardinality(tables: ConstraintTables, arguments: Arguments, suffix: str, *,
     for value, count in zip(cover, counts, strict=True):
         _counted(tables, xs, value, count)
     for x in xs if closed else ():
-        tables.where([x], lambda a: np.isin(a, [value.offset for value in cover]))
+        tables.add_condition([x], lambda a: np.isin(a, [value.offset for value in cover]))
 
 
 def _present(tables: ConstraintTables, xs: Sequence[View], value: int) -> View:
@@ -127,7 +127,7 @@ def _clause(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None
 
 def _post_clause(tables: ConstraintTables, literals: Sequence[View], control: Sequence[View], suffix: str) -> None:
     holds = _any(tables, literals)
-    tables.where([holds, *control], lambda a, *boolean: _reified(suffix, a == 1, boolean))
+    tables.add_condition([holds, *control], lambda a, *boolean: _reified(suffix, a == 1, boolean))
 
 
 def _or(tables: ConstraintTables, arguments: Arguments, suffix: str, *, half: str = "_reif") -> None:
@@ -143,18 +143,18 @@ def _and(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
 def _and_imp(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     xs, (b,) = arguments
     for x in xs:
-        tables.where([b, x], lambda p, q: p <= q)
+        tables.add_condition([b, x], lambda p, q: p <= q)
 
 
 def _odd(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     (xs,) = arguments
     last = reduce(lambda a, x: tables.define([a, x], lambda p, q: p ^ q), xs, constant(0))
-    tables.where([last], lambda a: a == 1)
+    tables.add_condition([last], lambda a: a == 1)
 
 
 def _element(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     (index,), items, (result,) = arguments
-    tables.where([index], lambda i: (i >= 1) & (i <= len(items)))
+    tables.add_condition([index], lambda i: (i >= 1) & (i <= len(items)))
     if all(item.var < 0 for item in items):
         values = np.array([item.offset for item in items])
         tables.define([index], lambda i: values[np.clip(i, 1, len(items)) - 1], to=result)
@@ -162,7 +162,7 @@ def _element(tables: ConstraintTables, arguments: Arguments, suffix: str) -> Non
     possible = set(tables.values(index).tolist())
     for position, item in enumerate(items, 1):
         if position in possible:
-            tables.where([index, item, result], lambda i, a, b, position=position: (i != position) | (a == b))
+            tables.add_condition([index, item, result], lambda i, a, b, position=position: (i != position) | (a == b))
 
 
 def _circuit(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
@@ -174,9 +174,9 @@ def _circuit(tables: ConstraintTables, arguments: Arguments, suffix: str) -> Non
         positions.append(View(len(tables.domains), 1, 0))
         tables.domains.append(np.arange(1, n))
     for i, next_ in enumerate(successors):
-        tables.where([next_], lambda a: (a >= 0) & (a < n))
+        tables.add_condition([next_], lambda a: (a >= 0) & (a < n))
         for j in range(n):
-            tables.where(
+            tables.add_condition(
                 [next_, positions[i], positions[j]],
                 lambda a, p, q, j=j: (a != j) | (q == (p + 1) % n),
             )
@@ -186,10 +186,10 @@ def _inverse(tables: ConstraintTables, arguments: Arguments, suffix: str) -> Non
     fs, gs = arguments
     for xs, count in ((fs, len(gs)), (gs, len(fs))):
         for x in xs:
-            tables.where([x], lambda a, count=count: (a >= 0) & (a < count))
+            tables.add_condition([x], lambda a, count=count: (a >= 0) & (a < count))
     for i, f in enumerate(fs):
         for j, g in enumerate(gs):
-            tables.where([f, g], lambda a, b, i=i, j=j: (a == j) == (b == i))
+            tables.add_condition([f, g], lambda a, b, i=i, j=j: (a == j) == (b == i))
 
 
 def _lexicographic(tables: ConstraintTables, arguments: Arguments, suffix: str, *, strict: bool) -> None:
@@ -198,7 +198,7 @@ def _lexicographic(tables: ConstraintTables, arguments: Arguments, suffix: str, 
     for x, y in zip(xs, ys, strict=False):
         less = tables.define([less, x, y], lambda e, a, b: e | (a < b), valid=lambda e, a, b: (e == 1) | (a <= b))
     equal_is_fine = len(xs) < len(ys) or (len(xs) == len(ys) and not strict)
-    tables.where([less], lambda e: (e == 1) | equal_is_fine)
+    tables.add_condition([less], lambda e: (e == 1) | equal_is_fine)
 
 
 def _regular(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
@@ -213,7 +213,7 @@ def _regular(tables: ConstraintTables, arguments: Arguments, suffix: str) -> Non
     for x in xs:
         state = tables.define([state, x], move, valid=lambda q, a: move(q, a) > 0)
     ends = [x.offset for x in accepting]
-    tables.where([state], lambda q: np.isin(q, ends))
+    tables.add_condition([state], lambda q: np.isin(q, ends))
 
 
 def _table(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
@@ -227,7 +227,7 @@ def _table(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
 
 
 def _starred_table(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
-    """Restrict the variables to the listed tuples, with all values in the place of a star."""
+    """Restrict the variables to the listed tuples, in which a star stands for any value."""
     xs, cells, stars = arguments
     domains = [x.of(np.array(tables.domains[x.var])).tolist() if x.var >= 0 else [x.offset] for x in xs]
     choices = [
@@ -260,13 +260,13 @@ def _keep_rows(tables: ConstraintTables, xs: Sequence[View], rows: Integers) -> 
     tuples = np.unique(tuples, axis=0)
     if len(tuples) > tables.limit:
         raise tables.too_large(f"has {counted(len(tuples), 'tuple')}, more than {tables.limit:,}")
-    tables.keep(list(columns), tuples)
+    tables.add_table(list(columns), tuples)
 
 
 def _bin_packing(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
     loads, bins, sizes = arguments
     for b in bins:
-        tables.where([b], lambda a: (a >= 0) & (a < len(loads)))
+        tables.add_condition([b], lambda a: (a >= 0) & (a < len(loads)))
     for position, load in enumerate(loads):
         total = constant(0)
         for b, size in zip(bins, sizes, strict=True):
@@ -285,13 +285,13 @@ def _cumulative(tables: ConstraintTables, arguments: Arguments, suffix: str) -> 
         total = constant(0)
         for s, d, r in zip(starts, durations, demands, strict=True):
             if tables.values(s).min() <= time < tables.values(s).max() + tables.values(d).max():
-                used = partial(_used, time)
+                load = partial(_used, time)
                 total = tables.define(
                     [total, s, d, r],
-                    lambda a, *task, used=used: a + used(*task),
-                    valid=lambda a, *task, used=used: a + used(*task) <= max_capacity,
+                    lambda a, *task, load=load: a + load(*task),
+                    valid=lambda a, *task, load=load: a + load(*task) <= max_capacity,
                 )
-        tables.where([total, capacity], lambda a, c: (a <= c) | (a == 0))
+        tables.add_condition([total, capacity], lambda a, c: (a <= c) | (a == 0))
 
 
 def _no_overlap(tables: ConstraintTables, arguments: Arguments, suffix: str, *, strict: bool) -> None:
@@ -307,7 +307,7 @@ def _pairs_apart(tables: ConstraintTables, boxes: Sequence[tuple[View, ...]], ax
     """Separate every two boxes, given by positions and sizes on each axis, and presences."""
     for box in boxes:
         for size in box[axes:-1]:
-            tables.where([size], lambda a: a >= 0)
+            tables.add_condition([size], lambda a: a >= 0)
 
     def apart(*values: Integers) -> Mask:
         first, second = values[: len(values) // 2], values[len(values) // 2 :]
@@ -321,7 +321,7 @@ def _pairs_apart(tables: ConstraintTables, boxes: Sequence[tuple[View, ...]], ax
 
     for i, box in enumerate(boxes):
         for other in boxes[:i]:
-            tables.where([*box, *other], apart)
+            tables.add_condition([*box, *other], apart)
 
 
 def _transition_times(tables: ConstraintTables, arguments: Arguments, suffix: str) -> None:
@@ -330,7 +330,7 @@ def _transition_times(tables: ConstraintTables, arguments: Arguments, suffix: st
     for i, task in enumerate(tasks):
         for k, other in enumerate(tasks[:i]):
             after, before = times[i * len(tasks) + k].offset, times[k * len(tasks) + i].offset
-            tables.where([*task, *other], partial(_apart_in_time, after, before))
+            tables.add_condition([*task, *other], partial(_apart_in_time, after, before))
 
 
 def _apart_in_time(
@@ -349,7 +349,7 @@ def _reservoir(tables: ConstraintTables, arguments: Arguments, suffix: str) -> N
         for t, change, p in zip(times, changes, presences, strict=True):
             if tables.values(t).min() <= moment:
                 level = tables.define([level, t, p], partial(_changed_level, moment, change.offset))
-        tables.where([level], lambda a: (least.offset <= a) & (a <= greatest.offset))
+        tables.add_condition([level], lambda a: (least.offset <= a) & (a <= greatest.offset))
 
 
 def _changed_level(moment: int, change: int, level: Integers, time: Integers, presence: Integers) -> Integers:

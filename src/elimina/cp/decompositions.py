@@ -135,30 +135,30 @@ def _regular(
     start: int,
     accepting: Iterable[int],
 ) -> Operand:
-    """Return a Boolean that says if the values are a word: the last symbol read by an automaton for all words."""
+    """Return a Boolean for whether the values are a word: the last symbol of an automaton that accepts all words."""
     moves, ends = checked_automaton("regular", transitions, start, accepting)
     symbols = sorted({symbol for of_state in moves for symbol in of_state})
-    other = symbols[-1] + 1 if symbols else 0
+    extra_symbol = symbols[-1] + 1 if symbols else 0
     word = []
     for x in _expressions(model, "regular", xs):
         lo, hi = model.bounds(x)
         if hi - lo >= len(symbols) or not set(range(lo, hi + 1)).issubset(symbols):
             # All values without a transition become one additional symbol.
-            symbol = model.int_var([*symbols, other])
+            symbol = model.int_var([*symbols, extra_symbol])
             is_symbol = model.holds_member(x, symbols)
             model.add(symbol == x, only_if=is_symbol)
-            model.add(symbol == other, only_if=~is_symbol)
+            model.add(symbol == extra_symbol, only_if=~is_symbol)
             x = symbol
         word.append(x)
     sink, end = len(moves), len(moves) + 1
-    complete = [{symbol: of_state.get(symbol, sink) for symbol in (*symbols, other)} for of_state in moves]
-    complete += [dict.fromkeys((*symbols, other), sink), {}]
+    complete = [{symbol: of_state.get(symbol, sink) for symbol in (*symbols, extra_symbol)} for of_state in moves]
+    complete += [dict.fromkeys((*symbols, extra_symbol), sink), {}]
     # The two symbols for the Boolean are larger than all others.
-    no, yes = other + 1, other + 2
+    false_symbol, true_symbol = extra_symbol + 1, extra_symbol + 2
     for state, of_state in enumerate(complete[:-1]):
-        of_state[yes if state in ends else no] = end
+        of_state[true_symbol if state in ends else false_symbol] = end
     holds = model.bool_var()
-    model.regular([*word, holds + no], complete, start, [end])
+    model.regular([*word, holds + false_symbol], complete, start, [end])
     return holds
 
 
@@ -176,7 +176,7 @@ def _cardinality(
 ) -> Operand:
     expressions = _expressions(model, "cardinality", xs)
     if not isinstance(counts, Mapping):
-        raise InputError(f"cardinality: the counts are value -> how many, not {counts!r}")
+        raise InputError(f"cardinality: counts is a mapping from values to numbers of variables, not {counts!r}")
     numbers = [model.count(expressions, value) == number for value, number in counts.items()]
     return _all([*numbers, *(model.holds_member(x, list(counts)) for x in expressions if closed)])
 
@@ -225,10 +225,10 @@ def _no_overlap(
     gaps = None if transition_times is None else transitions_of(len(tasks), transition_times)
     conditions: list[Operand] = [duration >= 0 for _, duration, _ in tasks]
     for (i, first), (k, second) in itertools.combinations(enumerate(tasks), 2):
-        there, back = (0, 0) if gaps is None else (gaps[i][k], gaps[k][i])
+        gap_after_first, gap_after_second = (0, 0) if gaps is None else (gaps[i][k], gaps[k][i])
         ways = [
-            first[0] + first[1] + there <= second[0],
-            second[0] + second[1] + back <= first[0],
+            first[0] + first[1] + gap_after_first <= second[0],
+            second[0] + second[1] + gap_after_second <= first[0],
             first[2] == 0,
             second[2] == 0,
         ]
@@ -284,8 +284,8 @@ def _lexicographic(name: str, is_strict: bool) -> Decomposition:
         result: Operand = int(len(firsts) < len(seconds) + (not is_strict))
         for x, y in reversed(list(zip(firsts, seconds, strict=False))):
             # A Boolean for each position: nested conditions would exceed Python's recursion limit.
-            rest = result.truth if isinstance(result, Condition) else result
-            result = (x < y) | ((x == y) & rest)
+            following = result.truth if isinstance(result, Condition) else result
+            result = (x < y) | ((x == y) & following)
         return result
 
     return decomposition
@@ -296,7 +296,9 @@ def _bin_packing_load(
 ) -> Operand:
     items, weights = _expressions(model, "bin_packing_load", bins), several(sizes, "bin_packing_load")
     if len(items) != len(weights):
-        raise InputError(f"bin_packing_load: {len(items)} bins and {len(weights)} sizes: each item has one of both")
+        raise InputError(
+            f"bin_packing_load: {counted(len(items), 'bin')}, {counted(len(weights), 'size')}: give one of both an item"
+        )
     check_sizes("bin_packing_load", "size", weights)
     capacities = _expressions(model, "bin_packing_load", loads)
     full = [

@@ -186,11 +186,11 @@ class DerivedConstraints(GlobalConstraints):
                 rows.append((state, symbol, following))
                 prices.append(whole(prices_of_state[symbol], "a cost"))
         table, values = np.array(rows, dtype=np.int64).reshape(-1, 3), np.array(prices, dtype=np.int64)
-        before: Operand = start
+        previous_state: Operand = start
         total = self.expression(0)
         for x in several(xs, "cost_regular"):
-            after = self.int_var(0, len(transitions) - 1)
-            total = total + self.add_cost_rows([before, x, after], table, values)
-            before = after
-        self.member(before, ends)
+            next_state = self.int_var(0, len(transitions) - 1)
+            total = total + self.add_cost_rows([previous_state, x, next_state], table, values)
+            previous_state = next_state
+        self.member(previous_state, ends)
         return total

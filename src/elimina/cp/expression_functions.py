@@ -14,6 +14,7 @@ from elimina.cp.expressions import Condition, Expression, Operand
 from elimina.cp.operands import MAX_INTEGER, several, whole, whole_array
 from elimina.errors import InputError
 from elimina.model.table import unmasked
+from elimina.number_texts import counted
 
 
 @arguments.with_checked_methods
@@ -187,7 +188,9 @@ class ExpressionFunctions(ABC):
         """
         array = unmasked("the items of element", items)
         if array.ndim != len(indices):
-            raise InputError(f"element: {len(indices)} positions in items of {array.ndim} dimensions")
+            raise InputError(
+                f"element: {counted(len(indices), 'position')} in items of {counted(array.ndim, 'dimension')}"
+            )
         position = self.expression(0)
         for size, index in zip(array.shape, indices, strict=True):
             lo, hi = self.bounds(index)

@@ -46,7 +46,7 @@ def add_costs(target: GlobalConstraints, model: graphical.Model) -> CostFunction
         raise InputError("a model of probabilities has no costs to add up: convert it by elimina.io.convert_sense")
     costs, decimals = integer_costs(convert_sense(model, "min-cost"))
     if decimals:
-        raise InputError(f"the costs have {decimals} decimals: multiply them by 10^{decimals}")
+        raise InputError(f"the costs have {counted(decimals, 'decimal')}: multiply them by 10^{decimals}")
     xs = [target.int_var(0, v.size - 1, v.name) for v in costs.variables]
     total = target.expression(round(costs.constant))
     for number, factor in enumerate(costs.factors):

@@ -60,7 +60,7 @@ class GlobalCondition(Condition):
         return self.truth == 0
 
     def with_values(self, value_of: Callable[[Any], Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return the arguments with values in the place of expressions.
+        """Return the arguments with expressions replaced by their values.
 
         Args:
             value_of: Function that returns the value of an expression or a condition.

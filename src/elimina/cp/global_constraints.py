@@ -234,7 +234,7 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
         """
         name = "global_cardinality_closed" if flag("closed", closed) else "global_cardinality"
         if not isinstance(counts, Mapping):
-            raise InputError(f"cardinality: the counts are value -> how many, not {counts!r}")
+            raise InputError(f"cardinality: counts is a mapping from values to numbers of variables, not {counts!r}")
         self.post(name, several(xs, "cardinality"), list(counts), list(counts.values()))
 
     def lex_less(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:

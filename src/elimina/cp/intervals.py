@@ -57,6 +57,6 @@ def intervals_of(name: str, tasks: Sequence[Task]) -> list[IntervalVar] | None:
     """
     intervals = [task for task in tasks if isinstance(task, IntervalVar)]
     if intervals and len(intervals) < len(tasks):
-        other = next(task for task in tasks if not isinstance(task, IntervalVar))
-        raise InputError(f"{name}: {intervals[0]} is a task, and {other} is not: give tasks alone, or starts alone")
+        start = next(task for task in tasks if not isinstance(task, IntervalVar))
+        raise InputError(f"{name}: {intervals[0]} is a task, and {start} is not: give tasks alone, or starts alone")
     return intervals or None

@@ -25,12 +25,12 @@ MAX_STEPS = 2000
 """Largest number of steps of an ascent; most ascents end earlier, when steps get small."""
 _FIRST_LENGTH, _LAST_LENGTH = 1.0, 1e-3
 """Lengths of the first and of the last step, as shares of the length that Polyak's rule gives."""
-_PATIENCE = 15
-"""Number of steps without a better bound after which steps become shorter."""
+_MAX_STALLED_STEPS = 15
+"""Largest number of steps without a better bound before steps become shorter."""
 _SHRINKAGE = 0.7
 _DEFLECTION = 0.8
-"""Share of the part opposed to the previous direction that is left out of a direction: below 1, so that a relaxation of
-one row keeps a direction."""
+"""Share of the component opposed to the previous direction that is removed from a direction. It is below 1, because
+otherwise nothing would remain of the direction in a relaxation of one row."""
 _MAX_EXACT = 2.0**60
 
 
@@ -176,7 +176,7 @@ class LagrangianBound:
                         return exact
             else:
                 idle += 1
-            if idle >= _PATIENCE:
+            if idle >= _MAX_STALLED_STEPS:
                 length, idle, multipliers = length * _SHRINKAGE, 0, best_multipliers
                 value, slacks = _evaluate(matrix, multipliers)
                 direction = np.zeros_like(slacks)
@@ -256,14 +256,14 @@ def _total_in_units(matrix: _Matrix, units: Integers) -> tuple[int, Integers]:
 
 
 def _arrays(relaxation: LinearRelaxation) -> _Matrix:
-    used = dict.fromkeys(relaxation.costs)
+    variables_with_columns = dict.fromkeys(relaxation.costs)
     for row in relaxation.rows:
-        used.update(dict.fromkeys(row.terms))
+        variables_with_columns.update(dict.fromkeys(row.terms))
     for sequence in relaxation.sequences:
-        used.update(dict.fromkeys(sequence.variables))
-    sizes = [len(relaxation.columns[var]) for var in used]
+        variables_with_columns.update(dict.fromkeys(sequence.variables))
+    sizes = [len(relaxation.columns[var]) for var in variables_with_columns]
     starts = np.cumsum([0, *sizes])[:-1].astype(np.int64)
-    first = dict(zip(used, starts.tolist(), strict=True))
+    first = dict(zip(variables_with_columns, starts.tolist(), strict=True))
     costs = np.zeros(sum(sizes), np.int64)
     for var, function in relaxation.costs.items():
         costs[first[var] : first[var] + len(function)] = function
@@ -291,9 +291,9 @@ def _arrays(relaxation: LinearRelaxation) -> _Matrix:
         np.array([row.is_equation for row in relaxation.rows], bool),
         costs,
         starts,
-        np.repeat(np.array(list(used), np.int64), sizes),
-        joined([relaxation.columns[var] for var in used]),
-        np.repeat(np.array([relaxation.is_listed(View(var, 1, 0)) for var in used], bool), sizes),
+        np.repeat(np.array(list(variables_with_columns), np.int64), sizes),
+        joined([relaxation.columns[var] for var in variables_with_columns]),
+        np.repeat(np.array([relaxation.is_listed(View(var, 1, 0)) for var in variables_with_columns], bool), sizes),
         CpCheapestWords(words, len(costs)) if words else None,
         is_spelled,
     )
@@ -302,8 +302,8 @@ def _arrays(relaxation: LinearRelaxation) -> _Matrix:
 def _numbered_sequence(sequence: WordSequence, first: Mapping[int, int]) -> CpWordSequence:
     """Return a sequence over columns; ``first`` has the first column of each variable."""
     places = [np.flatnonzero(symbols >= 0) for symbols in sequence.symbols]
-    columns = [first[var] + place for var, place in zip(sequence.variables, places, strict=True)]
-    symbols = [symbols[place] for symbols, place in zip(sequence.symbols, places, strict=True)]
+    columns = [first[var] + position for var, position in zip(sequence.variables, places, strict=True)]
+    symbols = [symbols[position] for symbols, position in zip(sequence.symbols, places, strict=True)]
     return CpWordSequence(
         np.cumsum([0, *map(len, places)]).astype(np.int64),
         np.concatenate(columns).astype(np.int64),

@@ -79,8 +79,8 @@ def _merged(results: Sequence[Result], aims: Sequence[Aim], incumbent: Solution 
     for number, aim in enumerate(aims):
         value = incumbent[aim.expression]
         # A later stage may improve an objective whose optimum was not proven.
-        far = optimistic_bound(results[number], aim.sign) if number < len(results) else None
-        ends = (far, value) if aim.sign == 1 else (value, far)
+        bound = optimistic_bound(results[number], aim.sign) if number < len(results) else None
+        ends = (bound, value) if aim.sign == 1 else (value, bound)
         objectives.append(Objective(value, *ends))
     is_optimal = len(results) == len(aims) and all(result.status == "optimal" for result in results)
     is_unbounded = any(result.status == "unbounded" for result in results)

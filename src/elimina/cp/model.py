@@ -103,7 +103,7 @@ class Model(DeclaredModel):
 
         Raises:
             InputError: A constraint cannot be used as given.
-            TimeLimitError: It is not known in time whether there is a solution.
+            TimeLimitError: The time limit passed before the search decided whether there is a solution.
             KeyboardInterrupt: Ctrl-C.
 
         Examples:
@@ -134,7 +134,7 @@ class Model(DeclaredModel):
 
         first = status(names)
         if first == "unknown":
-            raise TimeLimitError("it is not known whether the constraints have a solution; allow more time")
+            raise TimeLimitError("no time was left to decide whether the constraints have a solution; allow more time")
         if first != "infeasible":
             return None
         conflict = set(minimal_conflict(names, lambda kept: status(kept) == "infeasible"))

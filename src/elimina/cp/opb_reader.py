@@ -144,7 +144,7 @@ class _Problem:
         values = [1 - self.declare(name) if is_negated else self.declare(name) for name, is_negated in literals]
         if len(values) == 1:
             return values[0]
-        # Each product has one variable, which all statements share.
+        # A product of literals has one variable, which all statements share.
         same = frozenset(literals)
         if same not in self._products:
             self._products[same] = self.model.all_of(values)

@@ -46,8 +46,8 @@ def condensed(
         return [*free, (1, constant(constants))]
     ends = [_ends(tables, term) for term in (*free, final)]
     limits = []
-    for done in range(1, len(free) + 1):
-        later = [sum(column) + constants for column in zip(*ends[done:], strict=True)]
+    for count in range(1, len(free) + 1):
+        later = [sum(column) + constants for column in zip(*ends[count:], strict=True)]
         limits.append((separated_totals[0] - later[1], separated_totals[1] - later[0]))
     start = sum(low for low, _ in ends[:-1])
     beyond = max(limits[-1][1] - start, 0)

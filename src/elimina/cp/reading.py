@@ -41,9 +41,9 @@ def read(path: str | os.PathLike[str]) -> Model:
     path = arguments.file("path", path)
     suffix = suffix_of(path)
     form = by_suffix("constraints").get(suffix)
-    other = next((other for other in FORMATS if suffix in other.suffixes), None)
-    if form is None and other is not None:
-        raise InputError(f"{source_text(path)} holds no constraint model: {other.use}")
+    file_format = next((file_format for file_format in FORMATS if suffix in file_format.suffixes), None)
+    if form is None and file_format is not None:
+        raise InputError(f"{source_text(path)} holds no constraint model: {file_format.use}")
     data = parse_file(path, bytes, bytes)
     if form is not None and form.name == "xcsp3":
         from elimina.cp.xcsp3.reader import read_xcsp3

@@ -65,9 +65,9 @@ class SearchOptions:
         restart_growth: Growth factor of ``geometric`` restarts.
         free: Choose the variable of the last conflict, then variables by failures of their constraints (dom/wdeg),
             try the values of the last solution first, and restart.
-        lns: With an objective, search near the best solution and everywhere in alternation (large neighbourhood search,
-            Shaw 1998; variables that keep their values are chosen at random or by propagation, Perron et al., CP 2004).
-            The optimum can still be proven.
+        lns: With an objective, alternate search near the best solution (large neighbourhood search, Shaw 1998) with
+            search everywhere, which can still prove the optimum. Variables that keep their values are chosen at random
+            or by propagation (Perron et al., CP 2004).
         gap: End the search once the bounds are this close, relative to the one closer to 0: 0.01 or ``"1%"``.
         on_bounds: Function to call with new bounds (``elimina.Bounds``) of the objective.
         log: Function to call with a line of text at each improvement: time, value, bound, gap, and the part of the

@@ -198,12 +198,12 @@ class SearchRun:
         ends = self._bounds(search)
         if ends == self._reported:
             return True
-        before, self._reported = self._reported, ends
+        previous, self._reported = self._reported, ends
         bounds = Bounds(self._call.age, *ends, search.statistics()["nodes"])
         if self._on_bounds is not None:
             self._on_bounds(bounds)
         incumbent = 1 if self._model.sign > 0 else 0
-        self._write_log(ends, self._origin if ends[incumbent] != before[incumbent] else "bound")
+        self._write_log(ends, self._origin if ends[incumbent] != previous[incumbent] else "bound")
         self._is_close = 0 < bounds.gap <= self._gap
         return not self._is_close
 
@@ -221,8 +221,8 @@ class SearchRun:
         bound = None if search is None else search.bound()
         if bound is not None and value is not None:
             bound = min(bound, sign * value)
-        far = None if bound is None or self._model.unproven_limits(sign * bound) else sign * bound
-        return (far, value) if sign > 0 else (value, far)
+        proven_bound = None if bound is None or self._model.unproven_limits(sign * bound) else sign * bound
+        return (proven_bound, value) if sign > 0 else (value, proven_bound)
 
     def _add_findings(self, search: CpSearch, accept: Callable[[npt.NDArray[np.int64], str], bool]) -> EndedBy | None:
         """Add bounds and solutions of other methods to the search; return the cause for it to end, or None."""

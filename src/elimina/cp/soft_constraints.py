@@ -54,7 +54,9 @@ class SoftConstraints(ExpressionFunctions):
         else:
             array = array_of_numbers("costs", costs)
             if array.ndim != len(xs):
-                raise InputError(f"add_cost: {len(xs)} variables need an array of as many axes, not of {array.ndim}")
+                raise InputError(
+                    f"add_cost: {counted(len(xs), 'variable')} need an array of as many axes, not of {array.ndim}"
+                )
             rows, values = np.indices(array.shape).reshape(array.ndim, array.size).T, array.ravel()
         return self.add_cost_rows(xs, rows, values)
 
@@ -75,8 +77,8 @@ class SoftConstraints(ExpressionFunctions):
             raise InputError(f"add_cost: costs are numbers, not {values.dtype}")
         if values.ndim != 1 or rows.shape != (len(values), len(xs)) or (rows.size and rows.dtype.kind not in "iu"):
             raise InputError(
-                f"add_cost_rows: {len(xs)} variables and {values.size} costs need whole numbers of shape "
-                f"({values.size}, {len(xs)}), not {rows.dtype} of {rows.shape}"
+                f"add_cost_rows: {counted(values.size, 'cost')} over {counted(len(xs), 'variable')} need rows of whole "
+                f"numbers of shape ({values.size}, {len(xs)}), not {rows.dtype} of {rows.shape}"
             )
         allowed = values != (FORBIDDEN if values.dtype.kind in "iu" else np.inf)
         rows, values = rows[allowed], values[allowed]
@@ -105,7 +107,8 @@ def _labelled_costs(xs: list[Operand], table: LabelledTable) -> tuple[list[Opera
     """
     if len(table.axes) != len(xs):
         raise InputError(
-            f"add_cost: {len(xs)} variables need a table with as many levels of labels, not {len(table.axes)}"
+            f"add_cost: expected a table with one level of labels for each of {counted(len(xs), 'variable')}, "
+            f"found {len(table.axes)}"
         )
     names = [getattr(x, "name", "") for x in xs]
     order = list(range(len(xs)))

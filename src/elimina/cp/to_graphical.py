@@ -168,7 +168,7 @@ class _Tabulation:
             if rule is not None and (name.startswith("table_") or self._tables.cells(views) > _MAX_ENUMERATED_CELLS):
                 rule[0](self._tables, arguments, rule[1])
             else:
-                self._tables.keep(scope, self._enumerated(name, arguments, scope))
+                self._tables.add_table(scope, self._enumerated(name, arguments, scope))
         self._narrow()
         return self._assembled()
 

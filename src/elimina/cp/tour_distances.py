@@ -38,8 +38,8 @@ def _rounded(values: Reals) -> Reals:
 
 def _pseudo_euclidean(rows: Reals, points: Reals) -> Reals:
     exact = np.sqrt(_squares(rows, points) / 10.0)
-    near = _rounded(exact)
-    return np.where(near < exact, near + 1, near)
+    rounded = _rounded(exact)
+    return np.where(rounded < exact, rounded + 1, rounded)
 
 
 def _radians(points: Reals) -> Reals:

@@ -26,8 +26,8 @@ _FIRST_ASCENT_STEPS, _MAX_ASCENT_STEPS, _ROOT_ASCENTS_SECONDS = 1000, 64_000, 20
 _MIN_GAP_SHARE = 0.02
 """Least share of the gap that an ascent has to close for another ascent to follow."""
 _MAX_RESOLUTION, _MAX_SCALED_LENGTH = 1024, 2**50
-"""In searches for proofs, lengths are whole numbers of parts of a unit: largest number of parts, and longest tour in
-parts."""
+"""Searches for proofs divide the unit of length into parts, and round lengths to whole parts: largest number of parts
+of a unit, and longest tour in parts."""
 _EDGES_PER_CITY, _MAX_EDGES = 25, 20_000
 """Largest numbers of edges of a search for a proof: for each city, and in all."""
 _FIRST_PROOF_SECONDS = 4.0
@@ -195,13 +195,13 @@ class _TourRun:
         end = time.monotonic() + min(_ROOT_ASCENTS_SECONDS, self._call.seconds / 2)
         while self.bound is not None and self._is_open() and (remaining := end - time.monotonic()) > 0:
             self._steps = min(4 * self._steps, _MAX_ASCENT_STEPS)
-            before = self.bound
+            previous_bound = self.bound
             improved = self._improve_bound(remaining)
-            if not improved or self.bound - before < _MIN_GAP_SHARE * (self.length - before):
+            if not improved or self.bound - previous_bound < _MIN_GAP_SHARE * (self.length - previous_bound):
                 return
 
     def _prove(self, search: TourSearch) -> None:
-        """Search for tours up to a growing length; the first one found is the shortest, as none was found before."""
+        """Search for tours up to a growing length; the first tour is shortest, since all shorter ones are ruled out."""
         if self.bound is None:
             return
         step, seconds = max(1, (self.length - self.bound) // 4), _FIRST_PROOF_SECONDS
@@ -236,15 +236,15 @@ class _TourRun:
         assert self.bound is not None
         n = self._problem.cities
         model = Model()
-        near: list[list[int]] = [[] for _ in range(n)]
+        edges_at: list[list[int]] = [[] for _ in range(n)]
         ends = list(zip(edges.ends, edges.other_ends, strict=True))
         for i, j in ends:
-            near[i].append(j)
-            near[j].append(i)
-        if any(len(cities) < 2 for cities in near):
+            edges_at[i].append(j)
+            edges_at[j].append(i)
+        if any(len(cities) < 2 for cities in edges_at):
             self._update_bounds(bound=target + 1)
             return True
-        successors = [model.int_var(cities) for cities in near]
+        successors = [model.int_var(cities) for cities in edges_at]
         # Lengths are shifted by the multipliers of the 1-tree bound, so that the search starts with this bound.
         resolution, shifts = self._shifts()
         lengths = {

@@ -16,7 +16,7 @@ from elimina.cp.tour_distances import DISTANCE_RULES, MAX_DISTANCE, distance_mat
 from elimina.cp.tour_problem import Distances, Points, TourProblem
 from elimina.errors import FormatError, InputError, MemoryLimitError, UnsupportedError, source_text
 from elimina.io.files import load, save
-from elimina.number_texts import bytes_text
+from elimina.number_texts import bytes_text, counted
 from elimina.system import available_memory, memory_errors_in_words
 
 MAX_CITIES = 46_340
@@ -151,7 +151,7 @@ class _TourFile:
         if not text.isdecimal() or not text.isascii() or len(text) > 9 or int(text) < 1:
             raise self.lines.fail(f"expected a number of cities from 1 on, found {text[:40]!r}", line)
         if int(text) > MAX_CITIES:
-            raise self.lines.unsupported(f"{int(text):,} cities; {MAX_CITIES:,} are the most", line)
+            raise self.lines.unsupported(f"{int(text):,} cities; at most {MAX_CITIES:,} are supported", line)
         return int(text)
 
     def _check_memory(self, n: int) -> None:
@@ -176,7 +176,8 @@ class _TourFile:
         if len(values) != n * (width + 1):
             line = int(lines[-1]) if len(lines) else start
             raise self.lines.fail(
-                f"expected {n} cities with a number and {width} coordinates, found {len(values)} numbers", line
+                f"expected {n} cities with a number and {width} coordinates, found {counted(len(values), 'number')}",
+                line,
             )
         rows = values.reshape(n, width + 1)
         points = np.full((n, width), np.nan)
@@ -258,21 +259,21 @@ class _TourFile:
         if len(values) != count:
             line = int(lines[-1]) if len(lines) else self.lines.lines_of["EDGE_WEIGHT_SECTION"]
             raise self.lines.fail(
-                f"expected {count} distances ({form} of {n} cities), found {len(values)}; the last is here", line
+                f"expected {count} distances ({form} of {n} cities), found {len(values)}, the last one here", line
             )
         bad = np.flatnonzero((values != np.floor(values)) | (np.abs(values) > MAX_DISTANCE))
         if len(bad):
             raise self.lines.fail(
                 f"expected whole distances within 2^31, found {values[bad[0]]:.17g}", int(lines[bad[0]])
             )
-        whole = values.astype(np.int32)
+        integers = values.astype(np.int32)
         if shape == "full":
-            return self._checked(whole.reshape(n, n), lines)
+            return self._checked(integers.reshape(n, n), lines)
         matrix = np.zeros((n, n), dtype=np.int32)
         skip = 0 if "diagonal" in shape else 1
         triangle = np.triu_indices(n, skip) if "upper" in shape else np.tril_indices(n, -skip)
-        matrix[triangle] = whole
-        matrix.T[triangle] = whole
+        matrix[triangle] = integers
+        matrix.T[triangle] = integers
         np.fill_diagonal(matrix, 0)
         return matrix
 

@@ -1,4 +1,4 @@
-"""An agent, which answers messages with messages; the pseudo-tree of all agents, and the forecast of MB-DPOP."""
+"""An agent, which processes messages and sends others; the pseudo-tree of all agents, and the forecast of MB-DPOP."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from elimina.dcop.problem import (
     Util,
     Value,
     begin,
-    hear,
+    process_message,
 )
 from elimina.dcop.tuple_filter import FilterBucket
 from elimina.errors import DcopError, InternalError, MemoryLimitError
@@ -46,7 +46,7 @@ class Finished(Protocol):
 
     @property
     def traversals(self) -> Mapping[int, Traversal]:
-        """Places of its variables in the pseudo-tree."""
+        """Positions of its variables in the pseudo-tree."""
 
     @property
     def efforts(self) -> Sequence[Effort]:
@@ -62,8 +62,8 @@ class Agent:
     as it ``has_work``. The host sends the messages of a call before the next call, so that their receivers do not wait
     for unrelated work. Each message has to arrive once, and may overtake others.
 
-    Each variable has its own place in the pseudo-tree; variables of one agent exchange no messages.
-    Agents are deterministic: an agent that is restarted and gets the same messages in the same order sends the same.
+    Each variable is a node of the pseudo-tree; variables of one agent exchange no messages.
+    Agents are deterministic: a restarted agent that receives the same messages in the same order sends the same ones.
     An agent can be pickled between two calls, without its engine.
 
     Attributes:
@@ -72,7 +72,7 @@ class Agent:
         operations: Number of table reads so far: one for each table and combination of values.
 
     Args:
-        view: Part of the problem that the agent knows.
+        view: The agent's part of the problem.
         engine: Engine that computes; None if it is set before the agent starts.
         traversals: Traversals of the agent's variables, if the whole pseudo-tree is known. The agent then takes UTIL
             and VALUE messages alone.
@@ -109,14 +109,14 @@ class Agent:
         for variable, traversal in self._traversals.items():
             if not traversal.is_done:
                 begin(traversal, self._send[variable])
-            self._look_at(variable)
-        return self._finish_turn()
+            self._queue_if_ready(variable)
+        return self._handle_own_messages()
 
     def receive(self, message: Message) -> list[Message]:
         """React to a message; return the messages to send before any work is done."""
         _, _, source, target, body = message
         self._handle(source, target, body)
-        return self._finish_turn()
+        return self._handle_own_messages()
 
     @property
     def has_work(self) -> bool:
@@ -141,7 +141,7 @@ class Agent:
             DcopError: The agent has no engine.
         """
         self._eliminate(self._ready.popleft(), engine or self.engine)
-        return self._finish_turn()
+        return self._handle_own_messages()
 
     @property
     def is_done(self) -> bool:
@@ -168,7 +168,7 @@ class Agent:
         """Work of eliminating each variable."""
         return [bucket.effort for bucket in self._buckets.values()]
 
-    def _finish_turn(self) -> list[Message]:
+    def _handle_own_messages(self) -> list[Message]:
         """Handle messages between the agent's variables; return the messages for other agents."""
         while self._inside:
             self._handle(*self._inside.popleft())
@@ -179,19 +179,19 @@ class Agent:
         """Deliver a message to one of the agent's variables."""
         traversal, send = self._traversals[target], self._send[target]
         if isinstance(body, TRAVERSAL):
-            hear(traversal, source, body, send)
+            process_message(traversal, source, body, send)
             if not traversal.is_done:
                 return
         elif isinstance(body, Util):
-            self._buckets[target].hear(source, body, send)
+            self._buckets[target].receive_util(source, body, send)
         elif isinstance(body, Value):
             self._buckets[target].decide(body, send)
         else:
             cast(Any, self._buckets[target]).receive_request(source, body, send)
         if traversal.is_done:
-            self._look_at(target)
+            self._queue_if_ready(target)
 
-    def _look_at(self, variable: int) -> None:
+    def _queue_if_ready(self, variable: int) -> None:
         """Queue a variable if it can be eliminated."""
         bucket = self._buckets[variable]
         if bucket.is_done:
@@ -277,8 +277,10 @@ def agree(
     ranks = [settings.rank(variable, 0) for variable in range(count)] if settings.heuristic == "random" else []
     prefers_reached = settings.heuristic == "most-connected"
     traversals = make_traversals(listed, count, settings.degree_weight, ranks, prefers_reached)
-    made = build_pseudo_tree(traversals, problem.owners, len(problem.agents), order, delay, jitter, seed, watch)
-    return Agreement(listed, traversals, made.messages, made.clocks)
+    messages_and_clocks = build_pseudo_tree(
+        traversals, problem.owners, len(problem.agents), order, delay, jitter, seed, watch
+    )
+    return Agreement(listed, traversals, messages_and_clocks.messages, messages_and_clocks.clocks)
 
 
 def agree_on_tree(problem: Problem, heuristic: Heuristic = "max-degree", seed: int = 0) -> Tree:
@@ -362,7 +364,7 @@ def forecast(problem: Problem, settings: Settings, threads: int) -> Forecast:
     contexts = [math.prod(sizes[v] for v in context) for context in cuts]
     tables = combinations = operations = 0
     for number, node in enumerate(tree.nodes):
-        tables_made = contexts[number] + _again(tree, cuts, sizes, number)
+        tables_made = contexts[number] + _resent_tables(tree, cuts, sizes, number)
         cells = math.prod(sizes[v] for v in node.separator if v not in cuts[number]) * sizes[node.variable]
         tables += tables_made
         combinations += tables_made * cells
@@ -380,7 +382,7 @@ MAX_SECONDS = 3600.0
 """Largest estimated time of MB-DPOP, in seconds, for which it needs no time limit."""
 
 
-def look_ahead(problem: Problem, settings: Settings, threads: int, is_limited: bool) -> Forecast:
+def checked_forecast(problem: Problem, settings: Settings, threads: int, is_limited: bool) -> Forecast:
     """Return the forecast of MB-DPOP, unless it would take too long.
 
     Args:
@@ -392,19 +394,22 @@ def look_ahead(problem: Problem, settings: Settings, threads: int, is_limited: b
     Raises:
         MemoryLimitError: The run takes over an estimated hour, and there is no time limit.
     """
-    ahead = forecast(problem, settings, threads)
-    if ahead.seconds > MAX_SECONDS and not is_limited:
+    prediction = forecast(problem, settings, threads)
+    if prediction.seconds > MAX_SECONDS and not is_limited:
         raise MemoryLimitError(
-            f"{ahead}, within the memory limit; give agents more ({option('memory')}), try another "
+            f"{prediction}, within the memory limit; give agents more ({option('memory')}), try another "
             f"{option('heuristic')}, send fewer tuples ({option('algorithm', 'dpop')} with {option('filtering')}), "
             f"bound the optimum ({option('algorithm', 'adpop')} with {option('ibound')}), or set a "
             f"{option('time_limit')} to start anyway"
         )
-    return ahead
+    return prediction
 
 
-def _again(tree: Tree, cuts: Sequence[set[int]], sizes: Sequence[int], number: int) -> int:
-    """Return the largest number of tables that a node sends again once its ancestors have values; it keeps the last."""
+def _resent_tables(tree: Tree, cuts: Sequence[set[int]], sizes: Sequence[int], number: int) -> int:
+    """Return the largest number of tables that a node sends again once its ancestors have values.
+
+    The node stores its last table, so it sends the others again.
+    """
     count, ancestor = 0, tree.nodes[number].parent if cuts[number] else -1
     while ancestor >= 0:
         if cuts[ancestor]:

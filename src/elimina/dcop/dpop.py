@@ -1,9 +1,9 @@
-"""A variable's part of DPOP in its place of the pseudo-tree: UTIL messages up, VALUE messages down.
+"""The work of one variable in DPOP: UTIL messages up the pseudo-tree, VALUE messages down.
 
 DPOP: A. Petcu and B. Faltings, "A scalable method for multiagent constraint optimization", IJCAI 2005; its UTIL phase
 is bucket elimination in the order of the tree. ADPOP: the same authors, "Approximations in distributed optimization",
-CP 2005: buckets are partitioned into mini-buckets, so a parent also gets tables without its variable, and passes them
-on.
+CP 2005: buckets are partitioned into mini-buckets. A parent may then receive tables without its variable, which it
+passes to its own parent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import TableList, Traversal, mini_buckets
-from elimina.dcop.engine import IMPOSSIBLE, Engine, bucket_dtype, row
+from elimina.dcop.engine import FORBIDDEN_COST, Engine, bucket_dtype, row
 from elimina.dcop.problem import Context, CostsError, Label, Send, Settings, Util, Utility, Value
 from elimina.errors import MemoryLimitError
 from elimina.model.table import Table
@@ -25,7 +25,7 @@ from elimina.problem.preparation import allowed_ranges
 from elimina.problem.semirings import FLOATS, INTEGERS, LARGEST
 from elimina.running.encoding import distances_of
 
-WIDEST = 1 << 61
+MAX_SPREAD = 1 << 61
 """Largest difference between integer costs of a function."""
 
 DTYPES = (*INTEGERS, *FLOATS)
@@ -99,7 +99,7 @@ class Bucket:
 
     Args:
         variable: Variable of the bucket.
-        traversal: Its place in the tree.
+        traversal: Position of the variable in the tree.
         functions: All cost functions of the variable.
         sizes: Domain sizes of their variables.
         settings: Settings that all agents share.
@@ -120,7 +120,7 @@ class Bucket:
         self._variable, self._traversal, self._functions = variable, traversal, functions
         self._sizes, self._settings = sizes, settings
         self._is_ready = False
-        self._heard: dict[int, Util] = {}
+        self._child_utils: dict[int, Util] = {}
         self._tables: list[Utility] = []
         self._own_functions: tuple[list[Utility], int | float, bool] | None = None
         self._set_up()
@@ -128,9 +128,9 @@ class Bucket:
     def _set_up(self) -> None:
         """Set the further attributes of a subclass."""
 
-    def hear(self, child: int, util: Util, send: Send) -> None:
-        """Take a child's message."""
-        self._heard[child] = util
+    def receive_util(self, child: int, util: Util, send: Send) -> None:
+        """Store a child's UTIL message."""
+        self._child_utils[child] = util
 
     def becomes_ready(self, send: Send) -> bool:
         """Return whether the variable can be eliminated: the token has left, and all children have sent their tables.
@@ -139,7 +139,7 @@ class Bucket:
         """
         if self._is_ready or not self._traversal.is_done:
             return False
-        self._is_ready = len(self._heard) == len(self._traversal.children)
+        self._is_ready = len(self._child_utils) == len(self._traversal.children)
         return self._is_ready
 
     def eliminate(self, engine: Engine, room: int | None, send: Send) -> None:
@@ -154,14 +154,14 @@ class Bucket:
             InputError: Costs are too far apart.
             MemoryLimitError: There is not enough room.
         """
-        sent, bests, possible = self._collect(self._heard, *self._own_costs())
+        sent, bests, possible = self._split_tables(self._child_utils, *self._own_costs())
         for number, members in enumerate(self._mini_buckets() if possible and self._tables else ()):
-            made = self._message([self._tables[m] for m in members], number, engine, room)
-            if made.scope:
-                sent.append(made)
+            message_table = self._message([self._tables[m] for m in members], number, engine, room)
+            if message_table.scope:
+                sent.append(message_table)
             else:
-                least = row(made, ()).item()
-                possible = possible and least < made.forbidden
+                least = row(message_table, ()).item()
+                possible = possible and least < message_table.forbidden
                 bests.append(least)
         best = sum(bests) if self._settings.is_integer else math.fsum(bests)
         if self._traversal.parent >= 0:
@@ -175,16 +175,19 @@ class Bucket:
             return [range(len(self._tables))]
         return mini_buckets([table.scope for table in self._tables], self._settings.ibound)
 
-    def _collect(
+    def _split_tables(
         self, messages: Mapping[int, Util], own_tables: list[Utility], best: int | float, possible: bool
     ) -> tuple[list[Utility], list[int | float], bool]:
-        """Keep tables with the variable; return those to pass on, constants to add, and whether anything is allowed.
+        """Store the tables with the variable, and return the children's other tables.
 
         Args:
             messages: Messages of the children.
             own_tables: Tables of cost functions.
             best: Best cost of these functions.
             possible: True if these functions allow anything.
+
+        Returns:
+            The children's tables without the variable, constants to add, and whether anything is allowed.
         """
         utils = [messages[child] for child in self._traversal.children]
         child_tables = [table for util in utils for table in util.tables]
@@ -200,7 +203,7 @@ class Bucket:
         self.is_done = True
         self._send_values(value, send)
         # Tables and messages are not needed any more: free them.
-        self._tables, self._heard, self._own_functions = [], {}, None
+        self._tables, self._child_utils, self._own_functions = [], {}, None
 
     def _send_values(self, value: Value, send: Send) -> dict[int, int] | None:
         """Choose the variable's value, and send the values that children need.
@@ -221,7 +224,7 @@ class Bucket:
 
     def _needs(self, child: int) -> Iterable[int]:
         """Return the variables that a child's subtree depends on."""
-        return {v: None for table in self._heard[child].tables for v in table.scope}
+        return {v: None for table in self._child_utils[child].tables for v in table.scope}
 
     @property
     def held(self) -> int:
@@ -230,7 +233,7 @@ class Bucket:
 
     def arrived(self) -> Iterable[Utility]:
         """Return the children's tables."""
-        return (table for util in self._heard.values() for table in util.tables)
+        return (table for util in self._child_utils.values() for table in util.tables)
 
     @property
     def combinations(self) -> int:
@@ -281,10 +284,10 @@ class Bucket:
                 (max(-float(low), float(high), float(high) - float(low)) for low, high in finite_ranges), 0.0
             ), math.inf
         spread = sum(high - low for low, high in finite_ranges)
-        if spread >= WIDEST:
+        if spread >= MAX_SPREAD:
             problem = f"add up to {spread:.3g}, more than 64-bit integers add exactly; scale them down, and write "
             raise CostsError("variable", self._variable, f"{problem}forbidden ones as such")
-        return spread, max(spread + 1, IMPOSSIBLE)
+        return spread, max(spread + 1, FORBIDDEN_COST)
 
     def _message(self, tables: Sequence[Utility], number: int, engine: Engine, room: int | None) -> Utility:
         """Eliminate the variable from the tables of a mini-bucket."""
@@ -293,20 +296,27 @@ class Bucket:
         scope = sorted(visits, key=visits.__getitem__, reverse=True)
         local = {v: i for i, v in enumerate(scope)}
         pairs = [(tuple(local[v] for v in table.scope), table) for table in tables]
-        made = engine.eliminate(tuple(sizes[v] for v in scope), pairs, room)
+        message_table = engine.eliminate(tuple(sizes[v] for v in scope), pairs, room)
         separator = tuple(scope[1:])
-        before = self.effort
+        effort = self.effort
         self.effort = Effort(
-            before.operations + made.operations,
-            max(before.bytes, made.bytes + self.held),
-            max(before.width, len(separator)),
-            max(before.cells, made.values.size),
+            effort.operations + message_table.operations,
+            max(effort.bytes, message_table.bytes + self.held),
+            max(effort.width, len(separator)),
+            max(effort.cells, message_table.values.size),
             number + 1,
-            before.dtypes | {made.dtype},
-            before.rows,
+            effort.dtypes | {message_table.dtype},
+            effort.rows,
         )
         order = tuple(visits[v] for v in separator)
-        return Utility(separator, order, made.values, made.forbidden, made.spread, (self._traversal.visit, number))
+        return Utility(
+            separator,
+            order,
+            message_table.values,
+            message_table.forbidden,
+            message_table.spread,
+            (self._traversal.visit, number),
+        )
 
     def _costs(self, assignment: dict[int, int]) -> NDArray[np.generic]:
         """Return the cost of each value, given the ancestors' values; forbidden ones cost more than all others."""
@@ -323,7 +333,7 @@ class Bucket:
 
 
 _MAX_CONTEXTS = 1 << 24
-"""Largest number of contexts of a variable: a run with more would never end."""
+"""Largest number of contexts of a variable: a run with more would not end in practice."""
 
 
 def cut_ancestors(separator: Mapping[int, int], below: Iterable[int], most_cells: int) -> set[int]:
@@ -345,9 +355,9 @@ class CycleBucket(Bucket):
     """A ``Bucket`` that keeps messages small, in the manner of MB-DPOP.
 
     A. Petcu and B. Faltings, "MB-DPOP: a new memory-bounded algorithm for distributed optimization", IJCAI 2007: labels
-    tell ancestors the scopes of their descendants' tables, and which variables are cut. A cut variable requests its
-    children's tables for each of its values in turn, given the values of ancestors that are cut, and combines them. So
-    no message has more cells than a limit. When values are chosen, the tables of the best context are requested
+    send ancestors the scopes of their descendants' tables, and the variables that are cut. A cut variable requests its
+    children's tables for each of its values in turn, given the values of ancestors that are cut, and combines them.
+    Thus no message has more cells than a limit. When values are chosen, the tables of the best context are requested
     again, unless they were the last ones.
     """
 
@@ -362,16 +372,16 @@ class CycleBucket(Bucket):
         self._slices: dict[int, list[Util]] = {}
 
     def receive_request(self, source: int, body: Label | Context, send: Send) -> None:
-        """Take a child's label, or start on a request of the parent."""
+        """Process a child's label, or a request of the parent."""
         if isinstance(body, Label):
             self._labels[source] = body
         else:
             self._begin(dict(body.values), send)
 
-    def hear(self, child: int, util: Util, send: Send) -> None:
-        """Take a child's message; if it is a slice, ask for the next one."""
+    def receive_util(self, child: int, util: Util, send: Send) -> None:
+        """Store a child's UTIL message; if it is a slice, request the next one."""
         if not self._is_cut_for(child):
-            self._heard[child] = util
+            self._child_utils[child] = util
             self._silent.discard(child)
             return
         slices = self._slices[child]
@@ -382,7 +392,7 @@ class CycleBucket(Bucket):
             self._silent.discard(child)
 
     def becomes_ready(self, send: Send) -> bool:
-        """Return whether the variable can go on: it has a context, and all children have answered its requests."""
+        """Return whether the variable can be eliminated: it has a context, and all children have answered requests."""
         if self._cuts is None and self._traversal.is_done and len(self._labels) == len(self._traversal.children):
             self._cut(send)
         if self._is_ready or self._context is None or self._silent:
@@ -395,11 +405,11 @@ class CycleBucket(Bucket):
         assert self._context is not None
         for child in self._traversal.children:
             if child in self._slices:
-                self._heard[child] = self._stacked(self._slices.pop(child), room)
+                self._child_utils[child] = self._stacked(self._slices.pop(child), room)
         if self._final is None:
             super().eliminate(engine, room, send)
         else:
-            self._collect(self._heard, *self._own_costs())
+            self._split_tables(self._child_utils, *self._own_costs())
             super().decide(self._final, send)
 
     def decide(self, value: Value, send: Send) -> None:
@@ -421,7 +431,7 @@ class CycleBucket(Bucket):
         return child in self._labels and self._variable in self._labels[child].cuts
 
     def _cut(self, send: Send) -> None:
-        """Cut ancestors, the highest first, until the message is small enough, and tell the parent."""
+        """Cut ancestors, the highest first, until the message is small enough, and send the label to the parent."""
         separator = {v: (visit, size) for label in self._labels.values() for v, visit, size in label.separator}
         above = self._traversal.above
         for function in self._functions:
@@ -451,7 +461,7 @@ class CycleBucket(Bucket):
         for child in self._traversal.children:
             cuts = self._labels[child].cuts
             needed = {v: context[v] for v in cuts if v != self._variable}
-            if not cuts and child in self._heard:
+            if not cuts and child in self._child_utils:
                 continue
             if cuts and self._asked.get(child) == needed:
                 continue
@@ -495,16 +505,16 @@ class CycleBucket(Bucket):
         origin = present_tables[0].origin if present_tables else (math.inf, 0)
         return Util((Utility(scope, visits, stacked, forbidden, spread, origin),), best, True)
 
-    def _collect(
+    def _split_tables(
         self, messages: Mapping[int, Util], own_tables: list[Utility], best: int | float, possible: bool
     ) -> tuple[list[Utility], list[int | float], bool]:
-        """Collect tables as ``Bucket`` does, in the present context."""
+        """Split tables as ``Bucket`` does, with the values of the present context fixed."""
         assert self._context is not None
         fixed = {
             child: util._replace(tables=tuple(_fixed(table, self._context) for table in util.tables))
             for child, util in messages.items()
         }
-        return super()._collect(fixed, [_fixed(table, self._context) for table in own_tables], best, possible)
+        return super()._split_tables(fixed, [_fixed(table, self._context) for table in own_tables], best, possible)
 
     def _needs(self, child: int) -> Iterable[int]:
         """Return the variables that a child's subtree depends on, including cut variables."""

@@ -62,7 +62,7 @@ def _operands(tables: int) -> int:
 def plan_bucket(
     sizes: Sequence[int], scopes: Sequence[tuple[int, ...]], dtype: Dtype, machine: Machine, memory: int
 ) -> Plan:
-    """Plan the elimination of variable 0 from tables; their places in the arena are those of a plan's factors.
+    """Plan the elimination of variable 0 from tables, which are the plan's factors.
 
     The integer for 'forbidden' is the largest one of the dtype, so that plans of one shape are
     equal whatever their costs.
@@ -106,26 +106,26 @@ def plan_bucket(
 
 
 Shape = tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]
-"""Sizes of a bucket's variables, and the scope of each of its tables as places among these."""
+"""Sizes of a bucket's variables, and the scope of each of its tables as positions among these variables."""
 
 _SHAPES = 4096
 """Number of plans in the cache."""
 
-NOTICEABLE = 64 << 20
-"""Least bytes of an elimination for which the free memory of the device is checked."""
+MIN_CHECKED_BYTES = 64 << 20
+"""Smallest number of bytes of an elimination for which the device's free memory is checked."""
 
-LEAST_WORK = 1 << 24
-"""Least combinations of a bucket for a GPU; below, one core is faster: at 10^7, it takes 2 ms and a GPU 4 ms."""
+MIN_GPU_COMBINATIONS = 1 << 24
+"""Smallest number of combinations of a bucket for a GPU; below, a core is faster: 10^7 take it 2 ms, and a GPU 4 ms."""
 
-AT_ONCE = 1 << 12
+MAX_JOINED_COMBINATIONS = 1 << 12
 """Largest number of combinations of a bucket that is joined as one array, because planning takes longer."""
 
-IMPOSSIBLE = 1 << 40
-"""Larger than any sum of allowed 32-bit costs, and small enough for sums in 64 bits."""
+FORBIDDEN_COST = 1 << 40
+"""Cost of forbidden cells: larger than any sum of allowed 32-bit costs, and small enough for sums in 64 bits."""
 
-_IMPOSSIBLE_CELL = np.int64(IMPOSSIBLE)
+_FORBIDDEN_CELL = np.int64(FORBIDDEN_COST)
 
-WIDE = _IMPOSSIBLE_CELL.itemsize
+JOINED_CELL_BYTES = _FORBIDDEN_CELL.itemsize
 """Bytes of a cell in a join of tables as one array."""
 
 _NO_OUTPUTS = np.zeros((0, 3), dtype=np.int64)
@@ -154,7 +154,7 @@ class MessageTable(NamedTuple):
 
 
 class _Shaped(NamedTuple):
-    """Plan and program of buckets of one shape; their backend, the message's place, a run's bytes and operations."""
+    """Plan and program of buckets of one shape: backend, position of the message, bytes and operations of a run."""
 
     backend: Backend
     plan: Plan
@@ -188,7 +188,7 @@ class Engine:
         self._shaped = functools.lru_cache(_SHAPES)(self._shape)
 
     def _shape(self, sizes: tuple[int, ...], scopes: tuple[tuple[int, ...], ...], dtype: Dtype) -> _Shaped:
-        device = "cpu" if math.prod(sizes) < LEAST_WORK else self.device
+        device = "cpu" if math.prod(sizes) < MIN_GPU_COMBINATIONS else self.device
         plan = plan_bucket(sizes, scopes, dtype, machine_of(device.partition(":")[0], 1), MAX_BYTES)
         # A run copies no result to the host, and tables are loaded after the session is opened: both are left out here.
         program = pack(plan, len(sizes))._replace(outputs=_NO_OUTPUTS, factor_cells=0)
@@ -206,7 +206,7 @@ class Engine:
 
         Args:
             sizes: Domain sizes of the eliminated variable and of the message's variables.
-            tables: Tables, each with the places of its scope among these variables.
+            tables: Tables, each with the positions of its scope among these variables.
             room: Usable bytes; None: no limit.
 
         Raises:
@@ -215,16 +215,16 @@ class Engine:
             DeviceError: The device failed or is out of memory.
             TimeLimitError: The deadline has passed.
         """
-        self._look_up()
+        self._check_time()
         spread = sum(table.spread for _, table in tables)
         dtype = bucket_dtype(len(tables), spread)
         cells = math.prod(sizes)
-        if dtype != "int64" and cells <= AT_ONCE and (room is None or 8 * cells <= room):
-            return _at_once(sizes, tables, spread, dtype)
+        if dtype != "int64" and cells <= MAX_JOINED_COMBINATIONS and (room is None or 8 * cells <= room):
+            return _join_as_array(sizes, tables, spread, dtype)
         backend, plan, program, output, size, operations = self._shaped(
             sizes, tuple(scope for scope, _ in tables), dtype
         )
-        if size > NOTICEABLE:
+        if size > MIN_CHECKED_BYTES:
             free_bytes = backend.memory()
             room = free_bytes if room is None else min(free_bytes, room)
         if room is not None and size > room:
@@ -238,8 +238,8 @@ class Engine:
             for layout, (_, table) in zip(plan.factors, tables, strict=True):
                 values = _on_host(table.values) if plan.on_host else self.within_reach(table.values)
                 session.put(layout, values, table.forbidden if dtype in INTEGERS else None, plan.forbidden)
-                self._look_up()
-            session.run(progress=self._look_up)
+                self._check_time()
+            session.run(progress=self._check_time)
             values = session.read_table(output)
         finally:
             session.close()
@@ -260,7 +260,7 @@ class Engine:
         return not isinstance(values, _HOST_TYPES) and int(values.device.id) in gpu_numbers(self.device)
 
     def within_reach(self, values: Any) -> Any:
-        """Return a table that this engine's GPU can copy; another GPU's table with gaps comes through the host."""
+        """Return a table that this engine's GPU can copy; another GPU's table with gaps is copied to the host first."""
         if isinstance(values, _HOST_TYPES) or self.holds(values):
             return values
         self.received += int(values.nbytes)
@@ -278,13 +278,13 @@ class Engine:
             return False
         return True
 
-    def _look_up(self, share: float = 0.0) -> None:
-        """Check the time limit within an elimination."""
+    def _check_time(self, share: float = 0.0) -> None:
+        """Raise TimeLimitError if the deadline passed during an elimination."""
         if time.monotonic() > self.deadline:
             raise TimeLimitError("the time limit passed within an elimination")
 
     def rows(self, forbidden: int, dtype: str) -> SparseTables:
-        """Return the operations on tuples with costs below ``forbidden``, on the CPU whatever the device."""
+        """Return the operations on tuples with costs below ``forbidden``, which always run on the CPU."""
         return SparseTables(CpuSparseDevice("min-sum", np.dtype(dtype), forbidden, self._threads))
 
     def memory(self) -> int:
@@ -292,7 +292,7 @@ class Engine:
         return self._backends["cpu"].memory()
 
 
-def _at_once(
+def _join_as_array(
     sizes: tuple[int, ...],
     tables: Sequence[tuple[tuple[int, ...], Utility]],
     spread: int | float,
@@ -302,8 +302,8 @@ def _at_once(
     total: NDArray[Any] | None = None
     for scope, table in tables:
         cells = _on_host(table.values)
-        if table.forbidden < IMPOSSIBLE:
-            cells = np.where(cells < table.forbidden, cells, _IMPOSSIBLE_CELL)
+        if table.forbidden < FORBIDDEN_COST:
+            cells = np.where(cells < table.forbidden, cells, _FORBIDDEN_CELL)
         cells = cells.reshape([size if axis in scope else 1 for axis, size in enumerate(sizes)])
         total = cells if total is None else total + cells
     if total is None:
@@ -362,7 +362,7 @@ class GpuPool:
     @staticmethod
     def takes(combinations: int) -> bool:
         """Return whether a bucket of a number of combinations is worth a GPU."""
-        return combinations >= LEAST_WORK
+        return combinations >= MIN_GPU_COMBINATIONS
 
     def submit(self, work: Callable[[Engine], Any], tables: Sequence[Any], then: Callable[[Any], None]) -> None:
         """Give work to the first idle engine; among several, to the one that holds most bytes of the work's tables.

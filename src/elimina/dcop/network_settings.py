@@ -1,4 +1,4 @@
-"""Settings of a simulated network, and what follows from them."""
+"""Settings of a simulated network, their checks, and delays drawn by them."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class CostsError(InputError):
 
     Args:
         owner: ``variable``, or a part of the problem named after a variable, such as ``the subtree of variable``.
-        variable: Index of the variable: agents know no names.
+        variable: Index of the variable, because agents have no names of variables.
         problem: Description of the error, and advice.
     """
 
@@ -42,7 +42,7 @@ class CostsError(InputError):
 
 @contextlib.contextmanager
 def names_in_errors(model: Model) -> Iterator[None]:
-    """Use the variables' names in errors of agents."""
+    """Replace numbers of variables by names in agents' errors."""
     try:
         yield
     except CostsError as error:
@@ -120,8 +120,8 @@ class Problem:
 
         Args:
             model: Model of costs.
-            agents: Number of agents, "a0" and so on, that get variables in turn; None: each variable gets an agent of
-                its own, which has the variable's name.
+            agents: Number of agents, "a0" and so on, that get variables in turn. None: each variable gets a separate
+                agent with the variable's name.
 
         Raises:
             InputError: The model is one of probabilities, or there is no agent for its variables.
@@ -138,8 +138,8 @@ Heuristic = Literal["max-degree", "min-degree", "most-connected", "random"]
 HEURISTICS: tuple[Heuristic, ...] = get_args(Heuristic)
 """Heuristics that choose the root, and the next neighbour to visit.
 
-They prefer a variable with most neighbours (GpuBE paper, section 6); with fewest; with fewest, and then with most of
-them visited; or a random one.
+They prefer a variable with most neighbours (GpuBE paper, section 6); with fewest; with fewest and, among equals, with
+most of them visited; or a random one.
 """
 
 
@@ -393,7 +393,7 @@ class Limit(NamedTuple):
 
 
 class Listed(NamedTuple):
-    """Exact costs of a subtree, for the parent: the tuples that may be part of a wanted assignment.
+    """Exact costs of a subtree, for the parent: the tuples that may be part of a better assignment.
 
     Attributes:
         rows: Assignments and costs, on the host.
@@ -474,8 +474,8 @@ def begin(traversal: Traversal, send: Send) -> None:
     _forward(traversal.start(), send)
 
 
-def hear(traversal: Traversal, source: int, body: Body, send: Send) -> None:
-    """Let a variable process a message of a kind of ``TRAVERSAL``."""
+def process_message(traversal: Traversal, source: int, body: Body, send: Send) -> None:
+    """Process a variable's message of a kind of ``TRAVERSAL``."""
     fields = cast("tuple[int, ...]", body)
     _forward(traversal.receive(source, _NUMBERS[type(body)], fields[0], fields[1] if len(fields) > 1 else 0), send)
 

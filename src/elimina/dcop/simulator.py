@@ -64,7 +64,7 @@ class Queue:
 
 _SHOWN = 5
 
-_PATIENCE = 256
+_MESSAGES_PER_CHECK = 256
 """Number of messages between checks of the time."""
 
 
@@ -175,7 +175,7 @@ class Simulation:
         listener: Function to call with each delivery.
         watch: Function to call with the operations of each elimination.
         gpus: GPUs that agents share; while an agent works on one, others continue. None: agents work one after another.
-        agreement: The pseudo-tree, if the agents have their places in it. None: they build it by messages.
+        agreement: The pseudo-tree, if it is built already. None: the agents build it by messages.
     """
 
     def __init__(
@@ -216,12 +216,12 @@ class Simulation:
             self._start(host, 0.0)
         hosts, is_reliable = self._hosts, self._is_reliable
         next_event = self._queue.pop if self._gpus is None else partial(self._next_event, self._gpus)
-        watch, patience = self._watch, _PATIENCE
+        watch, messages_left = self._watch, _MESSAGES_PER_CHECK
         while (event := next_event()) is not None:
             arrival, content = event
-            patience -= 1
-            if not patience and watch is not None:
-                patience = _PATIENCE
+            messages_left -= 1
+            if not messages_left and watch is not None:
+                messages_left = _MESSAGES_PER_CHECK
                 watch(0)
             if is_reliable:
                 self._work(hosts[content.receiver], arrival, content)
@@ -290,9 +290,9 @@ class Simulation:
 
     def _timed(self, agent: Agent, engine: Engine | None = None) -> tuple[list[Message], float, int]:
         """Eliminate an agent's next variable; return its messages, and the seconds and operations."""
-        done, started = agent.operations, self._timer()
+        earlier_operations, started = agent.operations, self._timer()
         messages = agent.work(engine)
-        return messages, self._timer() - started, agent.operations - done
+        return messages, self._timer() - started, agent.operations - earlier_operations
 
     def _record(self, host: _Host, messages: Iterable[Message], seconds: float, operations: int) -> None:
         """Move an agent's clocks on, and post its messages."""
@@ -308,13 +308,13 @@ class Simulation:
         agent: Agent,
         packet: _Transmission | None,
         begun: float,
-        done: tuple[list[Message], float, int],
+        work: tuple[list[Message], float, int],
     ) -> None:
         """Resume an agent after work on a GPU, and deliver messages that have arrived meanwhile."""
         if host.agent is not agent or host.is_down:
             return
         host.is_busy = False
-        self._record(host, *done)
+        self._record(host, *work)
         self._eliminate(host, packet, begun)
         while host.late and not host.is_busy:
             self._work(host, *host.late.popleft())
@@ -370,7 +370,7 @@ class Simulation:
         self._remind(host, packet, time, tries + 1)
 
     def _arrive(self, time: float, packet: _Transmission) -> None:
-        """Take a packet of a network with faults."""
+        """Process a packet that arrives over a network with faults."""
         host = self._hosts[packet.receiver]
         if host.is_down:
             return

@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 from elimina import arguments
 from elimina._core import PlannedTree
 from elimina.backends.cpu import CpuBackend
-from elimina.dcop.agent import Agent, Agreement, Finished, Forecast, agree, look_ahead, pseudo_tree
+from elimina.dcop.agent import Agent, Agreement, Finished, Forecast, agree, checked_forecast, pseudo_tree
 from elimina.dcop.dpop import Efforts
 from elimina.dcop.engine import Engine, GpuPool
 from elimina.dcop.network_settings import Network, check_network, delivery_settings, is_reliable
@@ -43,8 +43,8 @@ from elimina.system import memory_errors_in_words
 
 logger = logging.getLogger("elimina")
 
-_MORE = 8
-"""Roundings of a sum besides its additions."""
+_OTHER_ROUNDINGS = 8
+"""Allowance for roundings of a sum besides those of its additions."""
 
 
 def early_answer(problem: Problem, agents: Iterable[Finished] = ()) -> Result:
@@ -100,7 +100,7 @@ def rounding_of(model: Model, total: float) -> float:
     Agents add the best cost of each function, and distances from it of one sign: an addition has an error of 2^-53 of
     its sum. No cell takes part in more additions than there are functions and variables.
     """
-    additions = len(model.factors) + len(model.variables) + _MORE
+    additions = len(model.factors) + len(model.variables) + _OTHER_ROUNDINGS
     bests = [model.constant, *Ends.of(model.tables.listed, model.sense).numbers(highest=model.sign == -1)]
     distance = abs(total - math.fsum(bests))
     return additions * epsilon("float64") * (distance + math.fsum(map(abs, bests)))
@@ -226,8 +226,8 @@ def solve(
         raise InputError("agents compute on cpu or GPUs, not on 'auto': name them, such as cuda or cuda:0,cuda:1")
     engine, *gpus = _engines(device.split(","), threads)
     call = DirectCall(time_limit, begun)
-    for each in (engine, *gpus):
-        each.deadline = math.inf if call.deadline is None else call.deadline
+    for engine_or_gpu in (engine, *gpus):
+        engine_or_gpu.deadline = math.inf if call.deadline is None else call.deadline
     labels = {"algorithm": algorithm, "ibound": options.ibound, "filtering": options.filtering, "device": device}
     run = _SimulatedRun(problem, call, labels)
 
@@ -274,15 +274,15 @@ def _simulated(
     """Run agents, each of which eliminates its own variables, until they have finished."""
     engine, *gpus = engines
     view_of = {view.name: view for view in views(problem, settings)}
-    ahead = None
+    forecast = None
     if settings.most_cells is not None:
-        ahead = look_ahead(problem, settings, CpuBackend(threads).threads, engine.deadline < math.inf)
+        forecast = checked_forecast(problem, settings, CpuBackend(threads).threads, engine.deadline < math.inf)
         if options.on_forecast is not None:
-            options.on_forecast(ahead)
+            options.on_forecast(forecast)
     traversals = None if agreement is None else dict(enumerate(agreement.traversals))
 
     def simulation(shared: GpuPool | None) -> Simulation:
-        watch = _Watch(engine.deadline, ahead, options.progress)
+        watch = _Watch(engine.deadline, forecast, options.progress)
         team = [Agent(view, engine, traversals) for view in view_of.values()]
         return Simulation(
             team,
@@ -296,8 +296,8 @@ def _simulated(
         )
 
     with contextlib.ExitStack() as stack:
-        for each in engines:
-            stack.enter_context(each.keeping_memory())
+        for used_engine in engines:
+            stack.enter_context(used_engine.keeping_memory())
         return run.finished(simulation, gpus)
 
 
@@ -381,11 +381,11 @@ class _Watch:
     def __init__(
         self,
         deadline: float,
-        ahead: Forecast | None = None,
+        forecast: Forecast | None = None,
         progress: Callable[[float], None] | None = None,
     ) -> None:
         self._deadline = deadline
-        self._all = 0 if ahead is None else ahead.operations
+        self._all = 0 if forecast is None else forecast.operations
         self._progress, self._done = progress, 0
 
     def __call__(self, operations: int) -> None:

@@ -17,8 +17,15 @@ import numpy as np
 from elimina._core import AgentWork, PlannedTree, pass_messages, work_of_agents
 from elimina.backends.protocols import Backend, run_once
 from elimina.dcop.agent import Agreement, planned_tree
-from elimina.dcop.dpop import DTYPES, WIDEST, Efforts
-from elimina.dcop.engine import AT_ONCE, LEAST_WORK, NOTICEABLE, WIDE, Engine, Shape
+from elimina.dcop.dpop import DTYPES, MAX_SPREAD, Efforts
+from elimina.dcop.engine import (
+    JOINED_CELL_BYTES,
+    MAX_JOINED_COMBINATIONS,
+    MIN_CHECKED_BYTES,
+    MIN_GPU_COMBINATIONS,
+    Engine,
+    Shape,
+)
 from elimina.dcop.network_settings import Network, delivery_settings
 from elimina.dcop.problem import Problem, Settings, Util, Value, sizes_of_messages
 from elimina.dcop.simulator import Figures, Tally
@@ -87,11 +94,15 @@ def solve_together(
     model, (listed, traversals, _, _) = problem.model, agreement
     tree = planned_tree(problem, listed, traversals)
     started = time.perf_counter()
-    work = work_of_agents(tree, listed, model.sense, _TYPES, MAX_OPERANDS, WIDEST, AT_ONCE, WIDE)
+    work = work_of_agents(
+        tree, listed, model.sense, _TYPES, MAX_OPERANDS, MAX_SPREAD, MAX_JOINED_COMBINATIONS, JOINED_CELL_BYTES
+    )
     if work is None:
         return None
     total = work.total
-    if total.most_combinations >= LEAST_WORK or total.combinations > AT_ONCE * len(traversals):
+    if total.most_combinations >= MIN_GPU_COMBINATIONS or total.combinations > MAX_JOINED_COMBINATIONS * len(
+        traversals
+    ):
         return None
     watch(0)
     if unplanned := work.unplanned:
@@ -99,7 +110,7 @@ def solve_together(
     try:
         result = _optimum(model, tree.order, engine.host)
     except InputError:
-        # The error of the agents themselves says whose costs are too far apart.
+        # Agents then eliminate their own variables, and raise an error with the variable's name.
         return None
     if result is None:
         return None
@@ -116,7 +127,7 @@ def _optimum(model: Model, order: Sequence[int], backend: Backend) -> Result | N
     prepared = prepare(model, "mpe", {})
     free = set(prepared.free)
     plan = kept_plan(Elimination(prepared, [v for v in order if v in free], backend.machine, MAX_BYTES, is_hasty=True))
-    if plan.peak_bytes > NOTICEABLE and plan.peak_bytes > backend.memory():
+    if plan.peak_bytes > MIN_CHECKED_BYTES and plan.peak_bytes > backend.memory():
         return None
     encoded = encode(prepared, plan, threads=backend.threads)
     run = run_once(backend, pack(plan, len(model.variables)), encoded.arena)

@@ -70,8 +70,8 @@ class _Scale(NamedTuple):
 
     def rows(self, rows: SparseTable) -> SparseTable:
         """Return received tuples in this scale, without the forbidden ones."""
-        kept = rows.values < self.forbidden
-        return SparseTable(rows.layout, rows.keys[kept], rows.values[kept].astype(self.dtype))
+        is_allowed = rows.values < self.forbidden
+        return SparseTable(rows.layout, rows.keys[is_allowed], rows.values[is_allowed].astype(self.dtype))
 
     def bounds(self, limit: Limit) -> list[DenseLookup]:
         """Return the tables received from the parent in this scale; larger cells become ``forbidden``."""
@@ -90,7 +90,7 @@ class FilterBucket(Bucket):
         self._finder: SparseTables | None = None
 
     def receive_request(self, source: int, body: Cost | Limit | Listed, send: Send) -> None:
-        """Take a child's costs or tuples, or a limit of the parent."""
+        """Process a child's costs or tuples, or a limit from the parent."""
         if isinstance(body, Listed):
             self._listed[source] = body
         elif isinstance(body, Limit):
@@ -100,7 +100,7 @@ class FilterBucket(Bucket):
             self._add_up(send)
 
     def becomes_ready(self, send: Send) -> bool:
-        """Return whether the variable can go on: compute bounds, send bounds, or make tuples."""
+        """Return whether work is possible: to compute bounds, to send bounds, or to join tuples."""
         if self._limit is None:
             return super().becomes_ready(send)
         if self._is_ready or (self._has_passed and len(self._listed) < len(self._traversal.children)):
@@ -109,7 +109,7 @@ class FilterBucket(Bucket):
         return True
 
     def eliminate(self, engine: Engine, room: int | None, send: Send) -> None:
-        """Do the pending work: see ``Bucket``."""
+        """Do the next part of the work: see ``Bucket``."""
         if self._limit is None:
             super().eliminate(engine, room, send)
             return
@@ -122,7 +122,7 @@ class FilterBucket(Bucket):
             self._send_rows(self._limit, engine, room, send)
 
     def decide(self, value: Value, send: Send) -> None:
-        """Choose a value by bounds, and tell the parent the cost; in a later call, choose the final value."""
+        """Choose a value by bounds, and send its cost to the parent; in a later call, choose the final value."""
         if value.values is None or self._limit is not None:
             super().decide(value, send)
             self._listed = {}
@@ -165,11 +165,11 @@ class FilterBucket(Bucket):
     def _limit_of(self, child: int, limit: Limit, engine: Engine) -> Limit:
         """Return the limit on a child's tuples: bounds of all other tables, over its message's variables."""
         own_tables, own_best, _ = self._own_costs()
-        sibling_utils = [util for sibling, util in self._heard.items() if sibling != child]
+        sibling_utils = [util for sibling, util in self._child_utils.items() if sibling != child]
         tables = [*own_tables, *(table for util in sibling_utils for table in util.tables)]
         best = limit.best + int(own_best) + sum(int(util.best) for util in sibling_utils)
         spread = limit.spread + sum(int(table.spread) for table in tables)
-        scale = _Scale.of(limit, best + int(self._heard[child].best), spread, self._variable)
+        scale = _Scale.of(limit, best + int(self._child_utils[child].best), spread, self._variable)
         if scale is None:
             assert limit.worst is not None
             return Limit(limit.worst, limit.worst, (), 0)
@@ -182,7 +182,7 @@ class FilterBucket(Bucket):
         return Limit(limit.worst, best, tuple((table.scope, table.cells) for table in keep.bounds), spread)
 
     def _send_rows(self, limit: Limit, engine: Engine, room: int | None, send: Send) -> None:
-        """Join the children's tuples, without those beyond the limits; then a root knows the optimum."""
+        """Join the children's tuples, without those beyond the limits; at a root, the best one is the optimum."""
         own_tables, own_best, _ = self._own_costs()
         best = int(own_best) + sum(listed.best for listed in self._listed.values())
         spread = sum(int(table.spread) for table in own_tables) + sum(listed.spread for listed in self._listed.values())
@@ -210,7 +210,7 @@ class FilterBucket(Bucket):
         bounds_of_part: dict[int, list[DenseLookup]] = {}
         for child, listed in self._listed.items():
             tables_to_join.append(scale.rows(listed.rows))
-            util = self._heard[child]
+            util = self._child_utils[child]
             bound_above = min(int(util.best) - listed.best, scale.forbidden)
             bounds_of_part[id(tables_to_join[-1])] = [
                 DenseLookup((), np.array(bound_above, scale.dtype)),
@@ -240,14 +240,14 @@ class FilterBucket(Bucket):
                 f"needs more than the {bytes_text(available_bytes)} that are left for the tuples of a message over "
                 f"{counted(len(joined_variables) - 1, 'variable')}"
             ) from error
-        before, rows = self.effort, len(joined.rows.values)
-        self.effort = before._replace(
-            operations=before.operations + joined.candidates * len(tables_to_join),
-            bytes=max(before.bytes, self.held + _BYTES_OF_A_ROW * rows),
-            width=max(before.width, len(joined_variables) - 1),
-            cells=max(before.cells, rows),
+        effort, rows = self.effort, len(joined.rows.values)
+        self.effort = effort._replace(
+            operations=effort.operations + joined.candidates * len(tables_to_join),
+            bytes=max(effort.bytes, self.held + _BYTES_OF_A_ROW * rows),
+            width=max(effort.width, len(joined_variables) - 1),
+            cells=max(effort.cells, rows),
             mini_buckets=1,
-            dtypes=before.dtypes | {scale.dtype},
+            dtypes=effort.dtypes | {scale.dtype},
         )
         return joined.rows
 

@@ -46,9 +46,9 @@ def solve_optimum(
 ) -> Result:
     """Find the optimum (the task ``mpe``) on the workers of a cluster.
 
-    The client distributes the open nodes of one branch and bound with soft local consistency, and the best assignment
-    known. A worker searches for up to 3 s, and returns the nodes that are left. The nodes of a lost worker are
-    searched again. A share of the time goes into rounds of AND/OR search guided by mini-buckets, each on one worker.
+    The client distributes the incumbent and the open nodes of one branch and bound with soft local consistency. A
+    worker searches for up to 3 s, and returns the remaining nodes. The nodes of a lost worker are searched again. A
+    share of the time goes into rounds of AND/OR search guided by mini-buckets, each on one worker.
 
     Args:
         model: Any model.
@@ -92,7 +92,7 @@ def solve_optimum(
 
 
 class _Optimum:
-    """One call of ``solve_optimum``."""
+    """A call of ``solve_optimum``."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class _Optimum:
         return (yield self.search(job.problem))
 
     def search(self, problem: Problem, seconds: float = math.inf) -> Strategy:
-        """Return a search for this many seconds; a later search continues it."""
+        """Return a strategy that searches for a number of seconds, and resumes the search of earlier strategies."""
 
         def work(budget: Budget) -> Result:
             with tasks_on(self.client, self.options.device) as tasks:
@@ -144,7 +144,7 @@ class _Optimum:
         return Strategy(self.run, "search", work, seconds=seconds)
 
     def slices(self, job: Job, asked: CheckedOptions) -> Strategy:
-        """Return the run of a plan."""
+        """Return a strategy that runs the slices of a plan."""
 
         def work(budget: Budget) -> Result:
             with tasks_on(self.client, self.options.device) as tasks:

@@ -25,10 +25,10 @@ from elimina.dcop.dpop import Effort
 from elimina.dcop.engine import Engine
 from elimina.dcop.problem import TRAVERSAL, AgentView, Message, Util, Value
 
-_LOOK_AFTER = 1.0
+_IDLE_CHECK_SECONDS = 1.0
 """Seconds after which an idle agent host checks whether it is still needed."""
 
-_SEND_AGAIN = 0.2
+_RESEND_SECONDS = 0.2
 """Seconds until a message is sent again to a worker that cannot be reached."""
 
 Traversals = Mapping[int, Traversal]
@@ -157,8 +157,8 @@ class AgentHost:
             self._thread.add_done_callback(self._log_key)
             self._pool.shutdown(wait=False)
 
-    async def take(self, batch: Parcel) -> None:
-        """Take messages of another agent host."""
+    async def receive(self, batch: Parcel) -> None:
+        """Receive messages from another agent host."""
         self._inbox.put(partial(self._receive, batch))
 
     async def adopt(self, views: Sequence[AgentView], traversals: dict[str, Traversals]) -> None:
@@ -171,8 +171,8 @@ class AgentHost:
 
     async def news(self) -> News:
         """Return the progress."""
-        done = self._thread is not None and self._thread.done()
-        failure = self._thread.exception() if done and self._thread is not None else None
+        is_done = self._thread is not None and self._thread.done()
+        failure = self._thread.exception() if is_done and self._thread is not None else None
         return self._news._replace(failure=failure)
 
     async def stop(self) -> None:
@@ -199,9 +199,9 @@ class AgentHost:
         try:
             while not self._over:
                 self._deliver()
-                self._look()
+                self._report_progress()
                 try:
-                    command = self._inbox.get(block=not self._ready, timeout=_LOOK_AFTER)
+                    command = self._inbox.get(block=not self._ready, timeout=_IDLE_CHECK_SECONDS)
                 except Empty:
                     self._over = self._over or self._is_unwanted()
                     if self._ready:
@@ -212,7 +212,7 @@ class AgentHost:
             self._close()
 
     def _is_unwanted(self) -> bool:
-        """Return whether the client is gone, or the worker is shutting down."""
+        """Return whether the client has disconnected, or the worker is shutting down."""
         return self._key not in self._worker.state.actors or self._worker.status.name in ("closing", "closed", "failed")
 
     def _close(self) -> None:
@@ -286,9 +286,9 @@ class AgentHost:
 
     def _post(self, message: Message) -> None:
         is_tree = isinstance(message.body, TRAVERSAL)
-        way = (is_tree, message.source, message.target)
-        packet = _Packet(self._numbers[way], message)
-        self._numbers[way] += 1
+        link_key = (is_tree, message.source, message.target)
+        packet = _Packet(self._numbers[link_key], message)
+        self._numbers[link_key] += 1
         is_far = message.receiver not in self._agents
         self._count(message, is_far)
         if is_far:
@@ -328,7 +328,7 @@ class AgentHost:
                 for _ in batch.packets:
                     link.packets.popleft()
             else:
-                await asyncio.sleep(_SEND_AGAIN)
+                await asyncio.sleep(_RESEND_SECONDS)
         link.is_busy = False
 
     async def _is_sent(self, link: _Link, batch: Parcel) -> bool:
@@ -336,13 +336,13 @@ class AgentHost:
 
         rpc = self._worker.rpc(link.address)
         try:
-            await rpc.actor_execute(actor=link.key, function="take", args=[to_serialize(batch)], kwargs={})
+            await rpc.actor_execute(actor=link.key, function="receive", args=[to_serialize(batch)], kwargs={})
         except (OSError, KeyError):
             # The worker or its agent host does not answer; the client finds out whether the worker is lost.
             return False
         return True
 
-    def _look(self) -> None:
+    def _report_progress(self) -> None:
         """Report when the pseudo-tree is known, and when all agents are done."""
         agents, news = self._agents, self._news
         if self._epoch < 0 or news.outcomes is not None:

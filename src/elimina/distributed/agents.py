@@ -67,8 +67,8 @@ def divide(sequence: Sequence[int], weights: Sequence[int], count: int) -> list[
 
 
 _POLL = 0.01
-_TICK = 0.04
-"""Seconds between checks of the workers and of the call's end, which waits 0.05 s for its work."""
+_CHECK_SECONDS = 0.04
+"""Seconds between checks of the workers and of the call's end. When a call ends, it waits 0.05 s for this check."""
 
 _NEWS_SECONDS = 2.0
 """Seconds after which all agent hosts are asked for news, in case an event was lost."""
@@ -156,8 +156,8 @@ def solve_agents(
     )
 
 
-class _Post:
-    """An agent host as the client knows it.
+class _HostRecord:
+    """The client's record of an agent host.
 
     Attributes:
         agents: Names of the agents that it runs.
@@ -173,12 +173,12 @@ class _Post:
 
     @property
     def is_lost(self) -> bool:
-        """True if its worker is gone."""
+        """True if its worker was lost."""
         return self.future.status not in ("pending", "finished")
 
 
 class _ClusterRun:
-    """A run of agents: the agent hosts, the places of the agents, and the recovery of lost workers.
+    """A run of agents: the agent hosts, the host of each agent, and the recovery from the loss of workers.
 
     Attributes:
         workers: Number of workers at the start.
@@ -193,13 +193,13 @@ class _ClusterRun:
         self._views: dict[str, AgentView] = {view_of[agent].name: view_of[agent] for agent in in_sequence(problem)}
         self._topic = f"elimina-{uuid.uuid4().hex}"
         self._events: SimpleQueue[str] = SimpleQueue()
-        self._posts: dict[int, _Post] = {}
+        self._records: dict[int, _HostRecord] = {}
         self._traversals: dict[str, Traversals] = {}
         self._hosts: dict[str, int] = {}
-        self._epoch = self.lost = self.joined = self.restarted = self._made = 0
+        self._epoch = self.lost = self.joined = self.restarted = self._next_number = 0
         client.subscribe_topic(self._topic, self._hear)
         self._open()
-        self.workers = len(self._posts)
+        self.workers = len(self._records)
 
     @property
     def figures(self) -> dict[str, int]:
@@ -217,27 +217,27 @@ class _ClusterRun:
         Raises:
             Stopped: The call has ended.
         """
-        if not self._posts:
+        if not self._records:
             self._wait_for_workers()
         self._begin()
         last_news = time.monotonic()
-        while any(post.outcomes is None for post in self._posts.values()):
+        while any(record.outcomes is None for record in self._records.values()):
             if stopped():
                 raise Stopped
             try:
-                keys = {self._events.get(timeout=_TICK)}
+                keys = {self._events.get(timeout=_CHECK_SECONDS)}
             except Empty:
                 keys = set()
             if time.monotonic() - last_news > _NEWS_SECONDS:
-                keys, last_news = {str(post.future.key) for post in self._posts.values()}, time.monotonic()
-            for post in list(self._posts.values()):
-                if str(post.future.key) in keys:
-                    self._read(post)
+                keys, last_news = {str(record.future.key) for record in self._records.values()}, time.monotonic()
+            for record in list(self._records.values()):
+                if str(record.future.key) in keys:
+                    self._read(record)
             self._recover()
         outcome_of = {
             name: outcome
-            for post in self._posts.values()
-            for name, outcome in self._outcomes_and_traffic(post)[0].items()
+            for record in self._records.values()
+            for name, outcome in self._outcomes_and_traffic(record)[0].items()
         }
         return [outcome_of[name] for name in self._views]
 
@@ -246,8 +246,8 @@ class _ClusterRun:
         messages: Counter[str] = Counter()
         sizes: Counter[str] = Counter()
         largest = transferred = 0
-        for post in self._posts.values():
-            traffic = self._outcomes_and_traffic(post)[1]
+        for record in self._records.values():
+            traffic = self._outcomes_and_traffic(record)[1]
             messages += traffic.messages
             sizes += traffic.bytes
             largest, transferred = max(largest, traffic.largest), transferred + traffic.transferred
@@ -258,25 +258,25 @@ class _ClusterRun:
         if self._client.status != "running":
             return
         self._client.unsubscribe_topic(self._topic)
-        for post in self._posts.values():
-            if post.actor is not None and not post.is_lost:
+        for record in self._records.values():
+            if record.actor is not None and not record.is_lost:
                 if is_done:
-                    self._ask(post, "stop")
+                    self._ask(record, "stop")
                 else:
                     with contextlib.suppress(OSError, RuntimeError, ValueError):
-                        post.actor.stop()
+                        record.actor.stop()
 
     def _hear(self, event: tuple[float, str]) -> None:
         self._events.put(event[1])
 
     @staticmethod
-    def _outcomes_and_traffic(post: _Post) -> tuple[dict[str, Outcome], Traffic]:
-        assert post.outcomes is not None
-        return post.outcomes
+    def _outcomes_and_traffic(record: _HostRecord) -> tuple[dict[str, Outcome], Traffic]:
+        assert record.outcomes is not None
+        return record.outcomes
 
     def _open(self) -> list[int]:
         """Make an agent host on each worker that has none; return the numbers of the new ones."""
-        addresses, numbers = {post.address for post in self._posts.values()}, []
+        addresses, numbers = {record.address for record in self._records.values()}, []
         for worker in workers_for(self._client, self._device):
             if worker.address in addresses:
                 continue
@@ -286,93 +286,93 @@ class _ClusterRun:
                 actor=True,
                 workers=[worker.address],
                 allow_other_workers=False,
-                key=f"{self._topic}-{self._made}",
+                key=f"{self._topic}-{self._next_number}",
             )
-            self._posts[self._made] = _Post(worker.address, future)
-            numbers.append(self._made)
-            self._made += 1
-        for number in [number for number in numbers if not self._is_made(self._posts[number])]:
-            del self._posts[number]
+            self._records[self._next_number] = _HostRecord(worker.address, future)
+            numbers.append(self._next_number)
+            self._next_number += 1
+        for number in [number for number in numbers if not self._wait_for_host(self._records[number])]:
+            del self._records[number]
             numbers.remove(number)
         return numbers
 
-    def _is_made(self, post: _Post) -> bool:
+    def _wait_for_host(self, record: _HostRecord) -> bool:
         """Wait for an agent host as long as its worker is there; return whether it was made."""
         asked = time.monotonic()
-        while not post.is_lost and post.future.status != "finished":
+        while not record.is_lost and record.future.status != "finished":
             time.sleep(_POLL)
             if time.monotonic() - asked > _ANSWER_SECONDS:
                 asked = time.monotonic()
-                if post.address not in known_workers(self._client):
+                if record.address not in known_workers(self._client):
                     return False
-        if not post.is_lost:
+        if not record.is_lost:
             with self._client.as_current():
-                post.actor = post.future.result()
-        return post.actor is not None
+                record.actor = record.future.result()
+        return record.actor is not None
 
     def _begin(self) -> None:
         """Start all agents."""
-        posts = list(self._posts)
-        shares = self._divided(list(self._views), len(posts))
-        self._hosts = {name: number for number, share in zip(posts, shares, strict=True) for name in share}
+        records = list(self._records)
+        shares = self._divided(list(self._views), len(records))
+        self._hosts = {name: number for number, share in zip(records, shares, strict=True) for name in share}
         self._traversals = {}
-        for number, share in zip(posts, shares, strict=True):
+        for number, share in zip(records, shares, strict=True):
             self._start(number, share)
 
     def _start(self, number: int, names: Sequence[str]) -> None:
-        """Start agents (perhaps none) on an empty agent host."""
-        post = self._posts[number]
-        post.agents, post.has_traversals, post.outcomes = set(names), False, None
+        """Start agents, if any, on an empty agent host."""
+        record = self._records[number]
+        record.agents, record.has_traversals, record.outcomes = set(names), False, None
         views = [self._views[name] for name in names]
         start = Start(self._epoch, views, self._hosts, self._addresses, self._device, self._threads)
-        self._ask(post, "begin", start)
+        self._ask(record, "begin", start)
 
     @property
     def _addresses(self) -> dict[int, tuple[str, str]]:
         """Worker and actor's key of each agent host."""
-        return {number: (post.address, str(post.future.key)) for number, post in self._posts.items()}
+        return {number: (record.address, str(record.future.key)) for number, record in self._records.items()}
 
     def _divided(self, names: Sequence[str], count: int) -> list[list[str]]:
         weights = [max(1, len(self._views[name].variables)) for name in names]
         return [[names[number] for number in share] for share in divide(range(len(names)), weights, count)]
 
-    def _read(self, post: _Post) -> None:
+    def _read(self, record: _HostRecord) -> None:
         """Ask an agent host for its news."""
-        news: News | None = self._ask(post, "news")
+        news: News | None = self._ask(record, "news")
         if news is None:
             return
         if news.failure is not None:
             if isinstance(news.failure, EliminaError):
                 raise news.failure
-            raise InternalError(f"agents on {post.address}: {news.failure!r}; please report this") from news.failure
+            raise InternalError(f"agents on {record.address}: {news.failure!r}; please report this") from news.failure
         if news.epoch != self._epoch:
             return
-        if news.traversals is not None and not post.has_traversals:
+        if news.traversals is not None and not record.has_traversals:
             traversals: dict[str, Traversals] = pickle.loads(news.traversals)
-            self._traversals.update((name, traversals[name]) for name in traversals.keys() & post.agents)
-            post.has_traversals = post.agents <= traversals.keys()
+            self._traversals.update((name, traversals[name]) for name in traversals.keys() & record.agents)
+            record.has_traversals = record.agents <= traversals.keys()
         if news.outcomes is not None:
             outcomes = pickle.loads(news.outcomes)
-            if outcomes[0].keys() == post.agents:
-                post.outcomes = outcomes
+            if outcomes[0].keys() == record.agents:
+                record.outcomes = outcomes
 
-    def _ask(self, post: _Post, method: str, *arguments: Any) -> Any:
+    def _ask(self, record: _HostRecord, method: str, *arguments: Any) -> Any:
         """Call an agent host until it answers; None if its worker is lost."""
         ends = time.monotonic() + _REACH_SECONDS
-        while not post.is_lost:
+        while not record.is_lost:
             try:
-                waiting = getattr(post.actor, method)(*arguments)
-                while not post.is_lost:
+                waiting = getattr(record.actor, method)(*arguments)
+                while not record.is_lost:
                     with contextlib.suppress(TimeoutError):
                         return waiting.result(timeout=_ANSWER_SECONDS)
             except (OSError, RuntimeError, ValueError) as error:
                 # Dask raises one of these if a worker cannot be reached; if it is lost, the future's status shows that.
                 if time.monotonic() > ends:
                     raise ClusterError(
-                        f"worker {post.address} is connected to the scheduler, but cannot be reached ({error}); check "
-                        "the network between the scheduler and it"
+                        f"worker {record.address} is connected to the scheduler, but cannot be reached ({error}); "
+                        "check the network between the scheduler and it"
                     ) from error
-            time.sleep(_TICK)
+            time.sleep(_CHECK_SECONDS)
         return None
 
     def _recover(self) -> None:
@@ -380,51 +380,53 @@ class _ClusterRun:
 
         If the pseudo-tree is not known yet, in MB-DPOP, and if no worker is left, all agents start again.
         """
-        lost = [number for number, post in self._posts.items() if post.is_lost]
+        lost = [number for number, record in self._records.items() if record.is_lost]
         if not lost:
             return
-        gone = {name for number in lost for name in self._posts.pop(number).agents}
+        lost_agents = {name for number in lost for name in self._records.pop(number).agents}
         self.lost += len(lost)
         new = self._open() if known_workers(self._client) else []
         is_tree_known = self._traversals.keys() >= self._views.keys()
-        if self._posts and is_tree_known and self._settings.most_cells is None:
-            self.restarted += len(gone)
-            self._adopt([name for name in self._views if name in gone], lost, new)
+        if self._records and is_tree_known and self._settings.most_cells is None:
+            self.restarted += len(lost_agents)
+            self._adopt([name for name in self._views if name in lost_agents], lost, new)
         else:
-            if not self._posts:
+            if not self._records:
                 new = self._wait_for_workers()
             self.restarted += len(self._views)
             self._epoch += 1
             self._begin()
         self.joined += len(new)
 
-    def _adopt(self, gone: Sequence[str], lost: Sequence[int], new: Sequence[int]) -> None:
+    def _adopt(self, lost_agents: Sequence[str], lost: Sequence[int], new: Sequence[int]) -> None:
         """Move lost agents to new agent hosts (to all, if there are no new ones), and send their messages again."""
-        takers = list(new or self._posts)
-        shares = self._divided(gone, len(takers))
+        takers = list(new or self._records)
+        shares = self._divided(lost_agents, len(takers))
         # All agent hosts learn the new places last; until then, messages to these agents wait in the senders' logs.
         for number in new:
             self._start(number, ())
         moved = {name: number for number, share in zip(takers, shares, strict=True) for name in share}
         self._hosts = {**self._hosts, **moved}
         for number, share in zip(takers, shares, strict=True):
-            post = self._posts[number]
+            record = self._records[number]
             if share:
-                post.agents.update(share)
-                post.outcomes = None
-                self._ask(post, "adopt", [self._views[name] for name in share], {n: self._traversals[n] for n in share})
-        for post in self._posts.values():
-            self._ask(post, "redirect", moved, lost, self._addresses)
+                record.agents.update(share)
+                record.outcomes = None
+                self._ask(
+                    record, "adopt", [self._views[name] for name in share], {n: self._traversals[n] for n in share}
+                )
+        for record in self._records.values():
+            self._ask(record, "redirect", moved, lost, self._addresses)
 
     def _wait_for_workers(self) -> list[int]:
         """Continue with new workers, if there are any, and return the numbers of their agent hosts."""
         ends = time.monotonic() + _REPLACEMENT_SECONDS
         while True:
-            if known_workers(self._client) and (made := self._open()):
-                return made
+            if known_workers(self._client) and (new_hosts := self._open()):
+                return new_hosts
             if time.monotonic() > ends:
                 raise ClusterError(
                     f"all {self.lost} workers were lost, and no other one came within {_REPLACEMENT_SECONDS:g} s; "
                     "check their logs (out of memory?), and start again with more of them"
                 )
-            time.sleep(_TICK)
+            time.sleep(_CHECK_SECONDS)

@@ -150,19 +150,19 @@ def local(workers: int, device: str = "cpu") -> Iterator[Client]:
         distributed.SpecCluster(worker_specs, scheduler, security=security, silence_logs=logging.CRITICAL) as cluster,
         distributed.Client(cluster, security=security, set_as_default=False) as client,
     ):
-        client.register_plugin(_patience())
+        client.register_plugin(_interrupt_shield())
         yield client
 
 
-def _patience() -> Any:
+def _interrupt_shield() -> Any:
     """Return a plugin that makes workers ignore Ctrl-C in a terminal, because the client needs their results."""
     from distributed import WorkerPlugin
 
-    class Patience(WorkerPlugin):
+    class InterruptShield(WorkerPlugin):
         def setup(self, worker: Any) -> None:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
 
-    return Patience()
+    return InterruptShield()
 
 
 def visible_gpus(count: int) -> list[str]:
@@ -252,7 +252,7 @@ def workers_for(client: Client, device: str) -> list[Worker]:
 
 
 def _check(versions: Mapping[str, Any], what: str, local_version: str) -> None:
-    """Raise ClusterError unless all workers have the release of this process."""
+    """Raise ClusterError unless all workers have this process' release of a package."""
     for address, version in sorted(versions.items()):
         if isinstance(version, importlib.metadata.PackageNotFoundError):
             raise ClusterError(f"worker {address} has no {what}: install {what} {local_version} there")
@@ -273,10 +273,10 @@ def address_of(client: Client) -> str:
     return str(client.scheduler_info(n_workers=0)["address"])
 
 
-_LOOK_SECONDS = 1.0
+_WORKER_CHECK_SECONDS = 1.0
 """Seconds between checks for workers."""
 
-_AGAIN_SECONDS = 0.01
+_REPEAT_CHECK_SECONDS = 0.01
 """Seconds between checks of a task that the scheduler repeats because its answer was lost with a worker."""
 
 WITHOUT_WORKERS_SECONDS = 20.0
@@ -327,11 +327,11 @@ class Tasks:
         """Numbers of all workers, of lost ones and of those that joined later, for ``Result.stats``."""
         # Errors about workers are ignored, because a finished answer does not need workers.
         with suppress(ClusterError, DeviceError):
-            self._look()
+            self._update_workers()
         return {"workers": len(self.workers) + self.lost, "lost_workers": self.lost, "joined_workers": self.joined}
 
-    def keep(self, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
-        """Compute a value for other tasks on a worker, and keep it there; return its future."""
+    def compute(self, call: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Compute a value on a worker, where it stays for other tasks; return its future."""
         import dask
 
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": _MAX_BYTES}):
@@ -339,13 +339,13 @@ class Tasks:
         self._futures[str(future.key)] = future
         return future
 
-    def hold(self, value: Any) -> Future[Any]:
-        """Keep a value on the workers, for other tasks; return its future."""
-        return self.keep(_same, value)
+    def store(self, value: Any) -> Future[Any]:
+        """Store a value on the workers, for other tasks; return its future."""
+        return self.compute(_same, value)
 
     def submit(self, call: Callable[..., Any], *arguments: Any) -> None:
         """Call a function on any worker; ``next`` returns its answer."""
-        future = self.keep(call, *arguments)
+        future = self.compute(call, *arguments)
         future.add_done_callback(self._finished.put)
 
     def next(self, until: float = math.inf) -> Any:
@@ -381,7 +381,7 @@ class Tasks:
         raise InternalError(f"a task failed: {error!r}; please report this") from error
 
     def wait_for(self, future: Future[Any]) -> Any:
-        """Wait for the value that ``keep`` makes: see ``next``."""
+        """Wait for the value that ``compute`` makes: see ``next``."""
         future.add_done_callback(self._finished.put)
         finished = self._wait()
         assert finished is not None
@@ -389,19 +389,19 @@ class Tasks:
 
     def _wait(self, until: float = math.inf) -> Future[Any] | None:
         """Return the next task that has finished, as long as there are workers; None if time is up."""
-        seen = time.monotonic()
+        last_seen = time.monotonic()
         while True:
             now = time.monotonic()
-            if now - self._looked > _LOOK_SECONDS:
-                self._look()
-            seen = now if self._workers else seen
-            if now - seen > WITHOUT_WORKERS_SECONDS:
+            if now - self._looked > _WORKER_CHECK_SECONDS:
+                self._update_workers()
+            last_seen = now if self._workers else last_seen
+            if now - last_seen > WITHOUT_WORKERS_SECONDS:
                 raise ClusterError(
                     f"all workers were lost, and no other one came within {WITHOUT_WORKERS_SECONDS:g} s; check "
                     "their logs (out of memory?), and start again with more of them"
                 )
             try:
-                future = self._finished.get(timeout=max(0.0, min(_LOOK_SECONDS, until - now)))
+                future = self._finished.get(timeout=max(0.0, min(_WORKER_CHECK_SECONDS, until - now)))
             except Empty:
                 if time.monotonic() >= until:
                     return None
@@ -410,10 +410,10 @@ class Tasks:
                 return future
             # The worker was lost after the task had finished, and the answer with it: the scheduler repeats the task.
             self._finished.put(future)
-            time.sleep(_AGAIN_SECONDS)
+            time.sleep(_REPEAT_CHECK_SECONDS)
 
-    def _look(self) -> None:
-        """Find lost and new workers."""
+    def _update_workers(self) -> None:
+        """Update the lists of workers, with those lost and those that joined."""
         now = set(known_workers(self._client))
         self.lost += len(self.workers.keys() - now)
         self.workers = {address: worker for address, worker in self.workers.items() if address in now}

@@ -115,10 +115,10 @@ class Pool:
             heapq.heapify(self._heap)
 
 
-_FIRST_TURN, _LONGEST_TURN = 0.1, 3.0
+_FIRST_BUDGET_SECONDS, _MAX_BUDGET_SECONDS = 0.1, 3.0
 """First and longest time budget of a task, in seconds; other workers learn the results of a task when it ends."""
 
-_TURN_SHARE = 0.03
+_MAX_BUDGET_SHARE = 0.03
 """Largest time budget of a task, as a share of the time so far, because a lost worker costs one budget."""
 
 _MAX_NODES = 1024
@@ -127,10 +127,10 @@ _MAX_NODES = 1024
 _MAX_OPEN = 500_000
 """Largest number of nodes on the client; with more, workers search below each node to the end."""
 
-_SOON = 1.0
-"""A round that takes less than this, in estimated seconds, begins at once if there are no open nodes for workers."""
+_SHORT_ROUND_SECONDS = 1.0
+"""Largest estimated seconds of a round that begins at once if there are no open nodes for workers."""
 
-_GRACE = 2.0
+_REPORT_SECONDS = 2.0
 """Seconds after a time limit for tasks to report their results."""
 
 
@@ -138,7 +138,7 @@ class _Job(NamedTuple):
     """Data shared by all tasks of a search.
 
     Attributes:
-        key: Key under which a worker keeps objects made from these data.
+        key: Key under which a worker caches objects made from these data.
         original: The problem, with the costs that were shifted.
         shift_seconds: Largest time of further cost shifting on a worker, in seconds.
         order: Elimination order; workers shift further costs to its last variables.
@@ -158,8 +158,8 @@ class _Job(NamedTuple):
     is_found: bool
 
 
-class _Turn(NamedTuple):
-    """State of a search after a time budget.
+class _NodesOutcome(NamedTuple):
+    """Result of a search below open nodes, after its time budget.
 
     Attributes:
         open_nodes: Remaining open nodes.
@@ -232,17 +232,17 @@ class ClusterSearch(SearchState):
         try:
             self._begin(tasks, until)
             with self.phase("search"):
-                self._go_on(tasks, until)
+                self._search_until(tasks, until)
         finally:
-            self._take_back()
+            self._reclaim_nodes()
         result = self.result()
         return result.replace(stats={**result.stats, **tasks.statistics})
 
-    def _go_on(self, tasks: Tasks, until: float) -> None:
-        """Deal out the open nodes; when time is up, wait for the tasks' results."""
+    def _search_until(self, tasks: Tasks, until: float) -> None:
+        """Distribute the open nodes until a time, and then wait for the results of running tasks."""
         while not self.is_over and (self._running or time.monotonic() < until):
             self._submit(tasks, until)
-            answer = tasks.next(until + _GRACE)
+            answer = tasks.next(until + _REPORT_SECONDS)
             if answer is None:
                 return
             self.stats.update(tasks.statistics)
@@ -256,39 +256,41 @@ class ClusterSearch(SearchState):
         if self._job is None:
             seconds = min(MAX_SHIFT_SECONDS, max(0.0, until - time.monotonic()) / 10)
             with self.phase("shift"):
-                self._job = tasks.wait_for(tasks.keep(_job, self.problem, self.options, seconds))
+                self._job = tasks.wait_for(tasks.compute(_job, self.problem, self.options, seconds))
         if self._units is None:
             self._job = self._job._replace(key=uuid.uuid4().hex, score=self.score, is_found=self.chosen is not None)
-        self._shared = tasks.hold(self._job)
+        self._shared = tasks.store(self._job)
 
-    def _take_back(self) -> None:
-        """Keep the nodes of abandoned tasks."""
+    def _reclaim_nodes(self) -> None:
+        """Put the nodes of abandoned tasks back into the pool."""
         for running in self._running.values():
             if running.nodes is not None:
                 self._pool.put(running.nodes)
         self._running.clear()
 
     def _submit(self, tasks: Tasks, until: float) -> None:
-        """Give all workers something to do."""
+        """Submit a task for each idle worker, as long as there are nodes or a round is due."""
         while (idle := tasks.lanes - len(self._running)) > 0 and (remaining_seconds := until - time.monotonic()) > 0:
             number, now = self.stats["tasks"], time.monotonic()
             if self._is_round_due:
                 limits = self.limits._replace(rounds=1, messages=self._messages, is_alone=True, deadline=None)
-                tasks.submit(_round, self._shared, number, limits, self._so_far, remaining_seconds)
+                tasks.submit(_round, self._shared, number, limits, self._result_so_far, remaining_seconds)
                 self._running[number] = _Running(now, None)
             elif len(self._pool):
                 nodes = self._pool.pop_nodes(_MAX_NODES, max(idle, min(2, tasks.lanes)))
-                seconds = min(_LONGEST_TURN, max(_FIRST_TURN, _TURN_SHARE * (now - self.started)))
+                seconds = min(_MAX_BUDGET_SECONDS, max(_FIRST_BUDGET_SECONDS, _MAX_BUDGET_SHARE * (now - self.started)))
                 has_room = len(self._pool) < _MAX_OPEN
                 incumbent = None if self.chosen is None or self.score is None else (self.score, self.chosen)
-                tasks.submit(_turn, self._shared, number, nodes, incumbent, min(remaining_seconds, seconds), has_room)
+                tasks.submit(
+                    _search_nodes, self._shared, number, nodes, incumbent, min(remaining_seconds, seconds), has_room
+                )
                 self._running[number] = _Running(now, nodes)
             else:
                 return
             self.stats["tasks"] += 1
 
     @property
-    def _so_far(self) -> Result | None:
+    def _result_so_far(self) -> Result | None:
         """Best result so far, for the next round; None before there is a bound."""
         return None if self.bound is None else self.result().replace(stats={})
 
@@ -300,10 +302,10 @@ class ClusterSearch(SearchState):
         if self._is_spent:
             return True
         if self._units is None:
-            # The first turn shows whether soft local consistency is possible, and often solves the problem.
+            # The first time budget shows whether soft local consistency is possible, and often solves the problem.
             return bool(self._running)
         seconds = (SEARCH_SECONDS_PER_MESSAGE_SECOND + 1) * self._messages
-        if seconds < _SOON and not len(self._pool):
+        if seconds < _SHORT_ROUND_SECONDS and not len(self._pool):
             return True
         more = CONSISTENCY_SECONDS_PER_SEARCH_SECOND * (1 / MIN_TURN_SHARE if self._is_ahead else 1.0)
         return self._times["search"] + seconds <= self._times["consistency"] / more
@@ -322,7 +324,7 @@ class ClusterSearch(SearchState):
             ends.append(self._pool.least)
         return self._units.total(min(ends, default=self._top))
 
-    def _end(self, number: int, outcome: _Turn | Result | None) -> None:
+    def _end(self, number: int, outcome: _NodesOutcome | Result | None) -> None:
         """Take over the nodes and bounds of a finished task."""
         running = self._running.pop(number, None)
         if running is None:
@@ -335,29 +337,29 @@ class ClusterSearch(SearchState):
             self._is_spent = True
             self._pool = Pool()
         else:
-            self._end_turn(outcome)
+            self._end_nodes(outcome)
         self.report()
 
     def _end_round(self, result: Result) -> None:
         self._messages = min(MAX_MESSAGE_SECONDS, self._messages * ROUND_GROWTH)
         self.is_empty = result.status == "infeasible"
         self.add_result(result)
-        plan_figures = {name: result.stats[name] for name in _PLANNED if name in result.stats}
+        plan_figures = {name: result.stats[name] for name in _PLAN_FIGURES if name in result.stats}
         self.stats.update(plan_figures)
         self.stats["nodes"] += result.stats.get("nodes", 0)
         self.stats["rounds"] += result.stats.get("rounds", 0)
         self.stats["peak_bytes"] = max(self.stats["peak_bytes"], result.stats.get("peak_bytes", 0))
 
-    def _end_turn(self, turn: _Turn) -> None:
-        self._units = turn.units
-        self._top = turn.top if self._top is None else min(self._top, turn.top)
-        self._pool.put(turn.open_nodes)
+    def _end_nodes(self, outcome: _NodesOutcome) -> None:
+        self._units = outcome.units
+        self._top = outcome.top if self._top is None else min(self._top, outcome.top)
+        self._pool.put(outcome.open_nodes)
         self._pool.drop(self._top)
         self.stats["turns"] += 1
-        self.stats["nodes"] += turn.nodes
-        self.stats["peak_bytes"] = max(self.stats["peak_bytes"], turn.bytes)
-        if turn.chosen is not None:
-            self.add_assignment(turn.chosen)
+        self.stats["nodes"] += outcome.nodes
+        self.stats["peak_bytes"] = max(self.stats["peak_bytes"], outcome.bytes)
+        if outcome.chosen is not None:
+            self.add_assignment(outcome.chosen)
         bound = self._bound_of_nodes()
         assert bound is not None
         if self.score is not None and self.chosen is not None and self.sign * bound > self.sign * self.score:
@@ -366,16 +368,16 @@ class ClusterSearch(SearchState):
         is_done = not len(self._pool) and all(task.nodes is None for task in self._running.values())
         if is_done and self.chosen is None:
             # With float costs, an assignment may have been rejected only because of rounding.
-            self.end(turn.chosen is not None and not isinstance(turn.units.unit, int))
+            self.end(outcome.chosen is not None and not isinstance(outcome.units.unit, int))
         if is_done and not self.is_over:
             # A better total permits finer units of cost, in which the two bounds on float costs may become equal.
-            self._is_spent = self.is_exhausted = turn.units.unit == self._unit
-            self._unit, self._units = turn.units.unit, None
+            self._is_spent = self.is_exhausted = outcome.units.unit == self._unit
+            self._unit, self._units = outcome.units.unit, None
             if not self._is_spent:
                 self._pool, self._top, self._is_stale = Pool(ROOT), None, True
 
 
-_PLANNED = ("induced_width", "largest_table", "total_cells", "dtype", "device", "ibound", "divided", "parts")
+_PLAN_FIGURES = ("induced_width", "largest_table", "total_cells", "dtype", "device", "ibound", "divided", "parts")
 """Figures of a round's plan."""
 
 
@@ -398,17 +400,17 @@ def _round(job: _Job, number: int, limits: SearchLimits, previous: Result | None
 
 
 _idle: dict[str, list[SoftConsistency]] = {}
-_taking = threading.Lock()
+_idle_lock = threading.Lock()
 
 
-def _turn(
+def _search_nodes(
     job: _Job,
     number: int,
     nodes: Nodes,
     incumbent: tuple[int | float, Sequence[int]] | None,
     seconds: float,
     room: bool,
-) -> tuple[int, _Turn | None]:
+) -> tuple[int, _NodesOutcome | None]:
     """Search below open nodes for some seconds; the result is None if soft local consistency is not possible."""
     search = _search_of(job)
     if search is None:
@@ -417,11 +419,12 @@ def _turn(
         search.add_incumbent(*incumbent)
     search.core.replace_open(*nodes)
     memory = shares_of(job.original.problem, job.memory).nodes if room else 0
-    turn = search.run(seconds, math.inf, memory, _poll)
-    taken = search.core.take_open()
-    open_nodes = Nodes(taken.bounds, taken.lengths, taken.decisions)
-    outcome = _Turn(open_nodes, search.core.bound, search.core.top, search.units, turn.chosen, turn.nodes, search.bytes)
-    with _taking:
+    search_run = search.run(seconds, math.inf, memory, _poll)
+    open_arrays = search.core.take_open()
+    open_nodes = Nodes(open_arrays.bounds, open_arrays.lengths, open_arrays.decisions)
+    core, units = search.core, search.units
+    outcome = _NodesOutcome(open_nodes, core.bound, core.top, units, search_run.chosen, search_run.nodes, search.bytes)
+    with _idle_lock:
         _idle.setdefault(job.key, []).append(search)
     return number, outcome
 
@@ -432,8 +435,8 @@ def _poll(*_: Any) -> bool:
 
 
 def _search_of(job: _Job) -> SoftConsistency | None:
-    """Return the search that this worker kept from an earlier task, or a new one; None if none is possible."""
-    with _taking:
+    """Return the cached search of an earlier task on this worker, or a new one; None if none is possible."""
+    with _idle_lock:
         for key in _idle.keys() - {job.key}:
             del _idle[key]
         if _idle.get(job.key):

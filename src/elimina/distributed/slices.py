@@ -62,20 +62,20 @@ MEMORY_SHARE = 0.6
 WORTH_SECONDS = 0.5
 """Estimated seconds from which on a plan is divided even if it fits."""
 
-_SHARES = 8
+_MAX_TASKS_PER_WORKER = 8
 """Largest number of tasks for each worker. With several tasks, a lost one costs little, and workers finish at about the
 same time."""
 
-_FEW = 64
-"""Number of tasks that can be handed out in negligible time."""
+_MAX_QUICK_TASKS = 64
+"""Largest number of tasks whose submission takes negligible time."""
 
-_AHEAD = 2
+_SUBMITTED_PER_WORKER = 2
 """Number of tasks for each worker that are submitted at a time; tasks that are submitted later start from better
 solutions."""
 
 
-_SUMMED = ("slices_skipped", "rows_made", "rows_filtered")
-"""Figures of each task that are added up."""
+_ADDED_FIGURES = ("slices_skipped", "rows_made", "rows_filtered")
+"""Figures that are summed over all tasks."""
 
 
 class Job(NamedTuple):
@@ -164,7 +164,9 @@ def plan_on(
     if options.memory is None and not options.may_use_gpu:
         options = replace(options, memory=least_memory(tasks.workers.values()))
     options = with_fixed_tables(options, task, model)
-    job: Job = tasks.wait_for(tasks.keep(_plan, model, task, evidence, options, tasks.lanes, WORTH_SECONDS, is_whole))
+    job: Job = tasks.wait_for(
+        tasks.compute(_plan, model, task, evidence, options, tasks.lanes, WORTH_SECONDS, is_whole)
+    )
     return job
 
 
@@ -194,7 +196,7 @@ def run_slices(
     if asked.on_plan is not None:
         run.notify(asked.on_plan, job.plan)
     begun = time.perf_counter()
-    shares = _Shares(tasks, job, run, asked.progress if callable(asked.progress) else None, tried)
+    shares = _SliceTasks(tasks, job, run, asked.progress if callable(asked.progress) else None, tried)
     answer = shares.answer()
     clock = {**job.seconds, "run": time.perf_counter() - begun}
     seconds = {phase: round(value, 6) for phase, value in clock.items()}
@@ -229,9 +231,9 @@ def _plan(
 ) -> Job:
     """Plan on a worker; cut a long run into as many slices as tasks run at a time, if that is faster."""
     first = replace(options, slices="never") if is_whole else options
-    planned = plan_call(model, task, evidence, None, first).planned
-    plan = _finer(planned, options, lanes) if planned.plan.seconds > worth else planned.plan
-    return Job(planned.problem, plan, options.threads or 1, planned.seconds)
+    whole_plan = plan_call(model, task, evidence, None, first).planned
+    plan = _finer(whole_plan, options, lanes) if whole_plan.plan.seconds > worth else whole_plan.plan
+    return Job(whole_plan.problem, plan, options.threads or 1, whole_plan.seconds)
 
 
 def _finer(planned: PlannedProblem, options: CheckedOptions, lanes: int) -> Plan:
@@ -257,11 +259,11 @@ def task_number(slices: int, seconds: float, lanes: int) -> int:
         lanes: Tasks that run at the same time.
     """
     # With many workers, tasks are larger, so that no worker waits for the client.
-    each = int(seconds / lanes / (2 * DEALT_SECONDS) / lanes)
-    return min(slices, _SHARES * lanes, max(_FEW, lanes * max(each, 1)))
+    slices_per_task = int(seconds / lanes / (2 * DEALT_SECONDS) / lanes)
+    return min(slices, _MAX_TASKS_PER_WORKER * lanes, max(_MAX_QUICK_TASKS, lanes * max(slices_per_task, 1)))
 
 
-class _Shares:
+class _SliceTasks:
     """Slices of a plan as tasks, and the combination of the tasks' answers.
 
     Args:
@@ -298,12 +300,12 @@ class _Shares:
     def answer(self) -> Result:
         """Run all slices, and return the answer combined from the slices' answers."""
         # Tasks share one plan and bounds, because planning again could give another plan.
-        self._shared = self._tasks.hold(self._job)
-        first: State = self._tasks.wait_for(self._tasks.keep(_first, self._shared, self._seconds()))
-        self._bounds = self._tasks.hold(first)
+        self._shared = self._tasks.store(self._job)
+        first: State = self._tasks.wait_for(self._tasks.compute(_first, self._shared, self._seconds()))
+        self._bounds = self._tasks.store(first)
         running = 0
         while self._waiting_shares or running:
-            while self._waiting_shares and running < _AHEAD * self._tasks.lanes:
+            while self._waiting_shares and running < _SUBMITTED_PER_WORKER * self._tasks.lanes:
                 best_state = self._best_state()
                 self._tasks.submit(
                     _share, self._shared, self._bounds, self._seconds(), self._waiting_shares.popleft(), best_state
@@ -314,7 +316,7 @@ class _Shares:
             if self._progress is not None:
                 self._run.notify(self._progress, len(self._results) / self._count)
         self.stats = {**self._results[0].stats, "tasks": self._count}
-        for name in _SUMMED:
+        for name in _ADDED_FIGURES:
             if name in self.stats:
                 self.stats[name] = sum(result.stats[name] for result in self._results)
         return self._joined()
@@ -411,7 +413,7 @@ class _BatchJob(NamedTuple):
     """Data shared by all tasks of a batch.
 
     Attributes:
-        key: Key under which a worker keeps the batch made from these data.
+        key: Key under which a worker caches the batch made from these data.
         model: Model, as for ``Batch``.
         columns: Observed variables, as for ``Batch``.
         asked: Variables whose posteriors are wanted, as for ``Batch``.
@@ -467,8 +469,8 @@ class ClusterBatch:
             checked = replace(checked, memory=least_memory(workers))
         self._client, self._device = client, device
         self._lanes = sum(worker.lanes(device) for worker in workers)
-        kept = None if asked is None else tuple(asked)
-        self._job = _BatchJob(uuid.uuid4().hex, model, tuple(columns), kept, checked, -(-count // self._lanes))
+        queried = None if asked is None else tuple(asked)
+        self._job = _BatchJob(uuid.uuid4().hex, model, tuple(columns), queried, checked, -(-count // self._lanes))
 
     def run(self, values: Codes, progress: Callable[[float], None] | None = None) -> Posteriors:
         """Answer cases: see ``Batch.run``.
@@ -482,7 +484,7 @@ class ClusterBatch:
         starts = range(0, len(values), size) or range(1)
         answers: dict[int, Posteriors] = {}
         with tasks_on(self._client, self._device) as tasks:
-            shared = tasks.hold(self._job)
+            shared = tasks.store(self._job)
             for start in starts:
                 tasks.submit(_answer, shared, values[start : start + size], start)
             for _ in starts:
@@ -503,9 +505,9 @@ _making = threading.Lock()
 
 
 def _answer(job: _BatchJob, values: Codes, start: int) -> tuple[int, Posteriors]:
-    """Return the place of the first case, and the answers to the cases.
+    """Return the position of the first case, and the answers to the cases.
 
-    A worker keeps its plan for the next chunk of the batch.
+    A worker caches its plan for the next chunk of the batch.
     """
     with _making:
         if job.key not in _made:

@@ -1,4 +1,4 @@
-"""Files: a module for each format of models, one table of all formats, and tables of cases and of posteriors."""
+"""Readers and writers of files: models (one module a format), evidence, tables of cases, and posteriors."""
 
 from elimina.lazy_names import lazy_names
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 __all__ = ["FORMATS", "convert_sense", "read", "read_evidence", "write"]
 
-# Models in memory need no formats.
+# Imported on first use: programs that build their models in memory need no readers of files.
 __getattr__, __dir__ = lazy_names(
     globals(),
     {

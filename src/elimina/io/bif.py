@@ -3,8 +3,8 @@
 Each variable has a block with its values, each conditional distribution a block with one row "(p1, .., pk) x1, .., xn;"
 for each combination of the parents' values, or with one "table", in which the child varies slowest and the last parent
 fastest (the order of the format's definition), or with a "default" row for all other combinations. Commas and
-bars separate words like blanks; comments are C's and C++'s, also right behind a word; properties are skipped, up to a
-semicolon. Text that is not UTF-8 is Latin-1.
+bars separate words like blanks. Comments are those of C and C++, and may follow a word without a blank. Properties are
+skipped, up to a semicolon. Text that is not UTF-8 is read as Latin-1.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from elimina.io.network import NetworkBuilder, conditionals
 from elimina.io.parsing import token_text
 from elimina.model.model import Model
 from elimina.model.variable import texts_of
+from elimina.number_texts import counted
 
 _SEPARATORS = ",|"
 _MARKS = "{}();"
@@ -48,10 +49,10 @@ def parse_bif(text: Text) -> Model:
 
 
 def _expect(text: Text, *expected: bytes) -> bytes:
-    what = " or ".join(f"'{w.decode()}'" for w in expected)
-    token = text.token(what)
+    choices = " or ".join(f"'{w.decode()}'" for w in expected)
+    token = text.token(choices)
     if token not in expected or text.quoted:
-        raise TextError(f"expected {what}, found {token_text(token)}")
+        raise TextError(f"expected {choices}, found {token_text(token)}")
     return token
 
 
@@ -78,7 +79,7 @@ def _read_header(text: Text) -> str:
     while _expect(text, b"property", b"}") == b"property":
         _skip_property(text)
     name = " ".join(words)
-    return "" if name == "unknown" else name  # what writers put for a missing name
+    return "" if name == "unknown" else name  # written by programs if the network has no name
 
 
 def _read_variable(text: Text, builder: NetworkBuilder) -> None:
@@ -113,7 +114,7 @@ def _read_type(text: Text, name: str) -> list[str]:
     text.token("'}'")
     _expect(text, b";")
     if len(states) != size or size < 1:
-        raise TextError(f"variable {name!r} is declared with {size} values and lists {len(states)}")
+        raise TextError(f"variable {name!r} is declared with {counted(size, 'value')}, but lists {len(states)}")
     return states
 
 
@@ -143,9 +144,9 @@ def _read_rows(text: Text, shape: tuple[int, ...], states: list[list[str]], name
             )
         return np.ascontiguousarray(np.moveaxis(table.reshape(size, *shape[:-1]), 0, -1))
     if len(default) not in (0, size):
-        raise TextError(f"expected {size} values in the default row of {name!r}, found {len(default)}")
+        raise TextError(f"expected {counted(size, 'value')} in the default row of {name!r}, found {len(default)}")
     if not len(default) and len(rows) < combinations:
-        raise TextError(f"expected {combinations} rows for {name!r}, found {len(rows)}")
+        raise TextError(f"expected {counted(combinations, 'row')} for {name!r}, found {len(rows)}")
     filled = np.zeros(combinations, dtype=bool)
     filled[rows] = True
     if filled.sum() != len(rows):

@@ -24,6 +24,7 @@ from elimina.model.cells import UNOBSERVED, index_of_cell
 from elimina.model.model import Model, variable_indices
 from elimina.model.states import State, is_missing, native
 from elimina.model.variable import Variable, find_text, index_of_text
+from elimina.number_texts import counted
 from elimina.option_names import option
 from elimina.system import require
 
@@ -155,11 +156,11 @@ def _check_separator(header: Sequence[str], model: Model) -> None:
 
 
 def _columns(header: Sequence[str], model: Model, ignore_extra: bool) -> dict[int, int]:
-    """Return the variables named by the columns of a file: place of the column -> variable.
+    """Return the variables named by the columns of a file: position of a column -> index of its variable.
 
     Raises:
-        InputError: The first line is empty, a column has no name or the name of another one, or ``_variables`` refuses
-            the names.
+        InputError: The first line is empty, a column has no name, two columns have one name, or the names are invalid
+            for ``_variables``.
     """
     if not header:
         raise InputError("expected the names of variables in the first line, found nothing")
@@ -173,11 +174,11 @@ def _columns(header: Sequence[str], model: Model, ignore_extra: bool) -> dict[in
 
 
 def _variables(names: Sequence[Any], model: Model, ignore_extra: bool) -> dict[int, int]:
-    """Return the variables named by columns: place of the column -> variable; extra columns are left out.
+    """Return the variables named by columns: position of a column -> index of its variable, without extra columns.
 
     Raises:
-        InputError: A column is not a variable and must not be ignored, no column is a variable, or two columns are the
-            same variable.
+        InputError: A column that must not be ignored names no variable, no column names a variable, or two columns
+            name the same one.
     """
     extra = [column for column, name in enumerate(names) if is_extra(name, model)]
     if extra and not ignore_extra:
@@ -215,7 +216,7 @@ class _CellError(InputError):
 def _encode(rows: Sequence[Sequence[str]], cells: Mapping[int, _StateIndices], header: Sequence[str]) -> Codes:
     for number, row in enumerate(rows):
         if len(row) != len(header):
-            raise _CellError(number, f"expected {len(header)} cells, one for each column, found {len(row)}")
+            raise _CellError(number, f"expected {counted(len(header), 'cell')}, one for each column, found {len(row)}")
     values = np.empty((len(rows), len(cells)), dtype=np.int32)
     texts = list(zip(*rows, strict=True))
     for i, (column, codes) in enumerate(cells.items()):
@@ -393,7 +394,8 @@ def as_cases(cases: Any, model: Model, *, indices: bool = False, ignore_extra: b
         raise InputError("two columns are about the same variable")
     values = np.asarray(cases.values)
     if values.ndim != 2 or values.shape[1] != len(columns) or values.dtype.kind not in "iu":
-        raise InputError(f"the values of {len(columns)} columns are {values.dtype} of the shape {values.shape}")
+        shape = f"(cases, {len(columns)})"
+        raise InputError(f"expected integers of the shape {shape}, found {values.dtype} of the shape {values.shape}")
     rows = np.arange(len(values))
     for column, v in enumerate(columns):
         _checked_indices(model.variables[v], values[:, column], rows)
@@ -411,7 +413,7 @@ def _from_columns(named: Mapping[Any, Any], model: Model, indices: bool, ignore_
 
 
 def _side_by_side(columns: Sequence[Codes], count: int) -> Codes:
-    """Return columns of codes as one array, a single column without a copy; ``count``: rows if there are none."""
+    """Return columns of codes as one array; a single one is not copied. ``count``: number of rows without columns."""
     if len(columns) == 1:
         return columns[0][:, None]
     return np.stack(columns, axis=1) if columns else np.empty((count, 0), dtype=np.int32)
@@ -420,7 +422,7 @@ def _side_by_side(columns: Sequence[Codes], count: int) -> Codes:
 def _from_array(array: NDArray[Any], model: Model, indices: bool) -> Cases:
     if array.ndim != 2 or array.shape[1] != len(model.variables):
         raise InputError(
-            f"an array of cases has a column for each of the {len(model.variables)} variables; "
+            f"an array of cases has a column for each of the {counted(len(model.variables), 'variable')}; "
             f"this one has the shape {array.shape}"
         )
     values = np.empty(array.shape, dtype=np.int32, order="F")

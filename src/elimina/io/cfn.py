@@ -3,9 +3,9 @@
 An object with "problem" (a name, and "mustbe": "<bound" to minimise or ">bound" to maximise), "variables" (a list of
 states or a size each) and "functions" (a scope and full costs, or a default and tuples, or another function's name, or
 a type with parameters: see ``elimina.io.keywords``). Commas, colons and quotation marks are optional, braces and
-brackets are alike, comments start with "#" or "//". The cost "inf" forbids. Costs have as many decimals as the bound;
-further ones are cut off. An assignment whose cost reaches the bound is not a solution. An entry is forbidden if it
-reaches the bound even with the least cost of all other functions. Source: the description that comes with toulbar2,
+brackets are alike, comments start with "#" or "//". The cost "inf" means forbidden. Costs have as many decimals as the
+bound; further ones are cut off. An assignment whose cost reaches the bound is not a solution. An entry is forbidden if
+it reaches the bound even with the least cost of all other functions. Source: the description that comes with toulbar2,
 "The CFN format".
 """
 
@@ -34,6 +34,7 @@ from elimina.model.auxiliary_variables import auxiliary_variables
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Sense, Table
 from elimina.model.variable import MAX_STATES, Variable, texts_of
+from elimina.number_texts import counted
 
 _logger = logging.getLogger("elimina")
 
@@ -48,7 +49,7 @@ _MAX_INTEGER_CHARACTERS = 400
 _MAX_EXACT_INTEGER = 2**52
 
 _MIN_TOTAL_TO_DOUBLE = 10**12
-"""Smallest float total whose bound is doubled: rounding (1e-13 of the total) could reach a bound larger by 1."""
+"""Smallest total of floats for which the bound is twice the total: rounding (1e-13 of it) could reach total + 1."""
 
 _MAX_FLOAT = Fraction(np.finfo(np.float64).max.item())
 _Values = NDArray[Any]
@@ -130,9 +131,9 @@ def _read_problem(text: Text) -> tuple[str, int, int | float | None, int]:
     if match is None:
         raise TextError(f"expected a bound such as '<100.00' or '>-5', found {token_text(word)}")
     _close(text)
-    direction, whole, fraction = match.groups(default=b"")
+    direction, whole_digits, fraction = match.groups(default=b"")
     sign, decimals = (1 if direction == b"<" else -1), len(fraction)
-    bound = float(whole + b"." + fraction) if decimals else int(whole)
+    bound = float(whole_digits + b"." + fraction) if decimals else int(whole_digits)
     if not math.isfinite(bound):
         raise TextError(f"expected a bound within the range of a double, found {token_text(word)}")
     return name.decode(), sign, bound if decimals or sign * bound < FORBIDDEN else None, decimals
@@ -191,7 +192,7 @@ class _NamedFunctionReader:
         _close(self.text)
         if self.waiting:
             raise TextError(
-                f"expected a function named {token_text(next(iter(self.waiting)))}, whose costs another one shares"
+                f"expected a function named {token_text(next(iter(self.waiting)))}, whose costs another function shares"
             )
 
     def _read(self, name: bytes) -> None:
@@ -240,8 +241,8 @@ class _NamedFunctionReader:
         if self.sign < 0:
             raise UnsupportedError("a function given by a type is only handled where costs are minimised")
         self.functions.tables.clear()
-        lost = read_function(self.text, scope, self.functions, self.decimals, self._variable)
-        self.cut = self.cut or lost
+        truncation = read_function(self.text, scope, self.functions, self.decimals, self._variable)
+        self.cut = self.cut or truncation
         self.tables.extend(_in_units(table, self.decimals) for table in self.functions.tables)
 
     def _variable(self, word: bytes) -> int:
@@ -256,8 +257,8 @@ class _NamedFunctionReader:
             return self.forbidden
         if not _NUMBER.fullmatch(word):
             raise TextError(f"expected a cost, found {token_text(word)}")
-        whole = word.lstrip(b"+-").isdigit() and len(word) <= _MAX_INTEGER_CHARACTERS and abs(int(word)) <= FORBIDDEN
-        value = np.array([int(word) if whole else float(word)])
+        is_whole = word.lstrip(b"+-").isdigit() and len(word) <= _MAX_INTEGER_CHARACTERS and abs(int(word)) <= FORBIDDEN
+        value = np.array([int(word) if is_whole else float(word)])
         if value.dtype.kind not in "if" or not np.isfinite(value).all():
             raise TextError(f"expected a cost that fits 64 bits, found {token_text(word)}")
         fixed: int | float = self._cut(value)[0].item()
@@ -281,7 +282,9 @@ class _NamedFunctionReader:
         if isinstance(costs, list):
             costs = self._numbers(costs)
         if len(costs) != math.prod(sizes):
-            raise TextError(f"expected {math.prod(sizes)} costs for a function of sizes {sizes}, found {len(costs)}")
+            raise TextError(
+                f"expected {counted(math.prod(sizes), 'cost')} for a function of sizes {sizes}, found {len(costs)}"
+            )
         return Table(scope, self._cut(costs).reshape(sizes))
 
     def _read_tuples(self, scope: list[int], default: int | float) -> Table:
@@ -291,7 +294,9 @@ class _NamedFunctionReader:
         items = self.text.bracket_items(as_words=words)
         width = len(scope) + 1
         if len(items) % width or (not scope and len(items)):
-            raise TextError(f"expected tuples of {len(scope)} values and a cost, found {len(items)} items")
+            raise TextError(
+                f"expected tuples of {counted(len(scope), 'value')} and a cost, found {counted(len(items), 'item')}"
+            )
         if isinstance(items, list):
             rows, costs = self._decoded(scope, items)
         else:

@@ -13,6 +13,7 @@ from elimina.io.cost_function_tables import CostFunctionTables
 from elimina.io.keywords import BINARY, GLOBAL, add_binary, add_global
 from elimina.io.parsing import token_text
 from elimina.model.table import FORBIDDEN
+from elimina.number_texts import counted
 
 _INTEGER = re.compile(rb"[+-]?\d{1,18}")
 _DECIMAL = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)")
@@ -131,7 +132,9 @@ class _ParameterReader:
     def _row(self, readers: tuple[Callable[[bytes], int], ...], tree: Any, short: int) -> list[int]:
         row = self._list("row", tree)
         if len(row) not in (len(readers), short or len(readers)):
-            raise TextError(f"expected {short or len(readers)} items in a row of parameters, found {len(row)}")
+            raise TextError(
+                f"expected {counted(short or len(readers), 'item')} in a row of parameters, found {len(row)}"
+            )
         return [read(self._word(word)) for read, word in zip(readers, row, strict=False)]
 
     def _list(self, name: str, tree: Any) -> list[Any]:

@@ -17,11 +17,12 @@ _OTHER_ORDER = re.compile(
     rb'|"costs"\s*:\s*(?:\[[^]]*\]|"[^"]*")\s*,\s*"defaultcost"\s*:'
     rb'|"scope"\s*:\s*\[[^]]*\]\s*,\s*"params"\s*:'
 )
-"""A key at a place where the CFN format has another one."""
+"""Keys in another order than in the CFN format."""
 
 
 _HEAD_BYTES = 1 << 16
-"""Bytes of a file, and of its functions, that are searched for keys in another order: programs write objects alike."""
+"""Number of bytes that are searched for keys out of order, at the start of a file and of its block of functions. This
+suffices, because programs write the keys of all objects in one order."""
 
 
 class _Number(str):
@@ -33,7 +34,7 @@ class _Pairs(list[tuple[str, Any]]):
 
 
 def in_order(data: bytes) -> bytes:
-    """Return a network's text with its keys in the order of the format; other text than JSON is unchanged."""
+    """Return a network's text with its keys in the order of the format; text that is not JSON is unchanged."""
     functions = data.find(b'"functions"')
     start = max(0, functions)
     heads = data[:_HEAD_BYTES], data[start : start + _HEAD_BYTES]

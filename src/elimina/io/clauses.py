@@ -22,6 +22,7 @@ from elimina.io.parsing import token_text
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN, Table
 from elimina.model.variable import Variable
+from elimina.number_texts import counted
 
 
 class Lines:
@@ -52,7 +53,7 @@ class Lines:
         return not any(text.split() for text in self._lines)
 
     def peek(self) -> bytes:
-        """Return the first word of the remaining lines; empty if there is none."""
+        """Return the first word of the next line with words; empty if there is none."""
         return next((words[0] for text in self._lines if (words := text.split())), b"")
 
 
@@ -101,8 +102,8 @@ class _Counting:
         for head in ([b"c", b"p", b"show"], [b"c", b"ind"], [b"cr"]):
             if words[: len(head)] == head:
                 variables = {integer_of(word, "a variable") for word in words[len(head) :]} - {0}
-                before, first = self.projected or (set(), line)
-                self.projected = before | variables, first
+                listed_variables, first = self.projected or (set(), line)
+                self.projected = listed_variables | variables, first
 
     def check_projection(self, count: int, text: Lines) -> None:
         """Reject a count over only some of the variables.
@@ -127,7 +128,7 @@ class _Counting:
         tables = []
         for v in sorted({abs(literal) for literal in self.weights}):
             if not 1 <= v <= count:
-                raise TextError(f"a weight names variable {v}; there are {count}")
+                raise TextError(f"a weight names variable {v}, but the file has {counted(count, 'variable')}")
             positive, negative = self.weights.get(v), self.weights.get(-v)
             # The competitions' rule: if one literal has no weight, both weights add up to 1.
             positive = 1.0 - (negative or 0.0) if positive is None else positive
@@ -170,7 +171,7 @@ def parse_clauses(text: Lines, *, needs_header: bool) -> Model:
                 raise TextError(f"expected the end of the file after %, found {token_text(b' '.join(words))}")
         elif words[0] == b"p":
             if count is not None or clauses:
-                raise TextError("a second header; there is one, before all clauses")
+                raise TextError("expected one header, before all clauses, found a second one")
             count, expected, top, is_weighted = _header(words)
         elif count is None and needs_header:
             raise TextError(
@@ -197,7 +198,7 @@ def parse_clauses(text: Lines, *, needs_header: bool) -> Model:
         raise TextError(f"expected {expected} clauses, found {len(clauses)}")
     largest = max((abs(literal) for literals, _ in clauses for literal in literals), default=0)
     if count is not None and largest > count:
-        raise TextError(f"a clause names variable {largest}; there are {count}")
+        raise TextError(f"a clause names variable {largest}, but the file has {counted(count, 'variable')}")
     if count is None and not clauses:
         raise TextError("expected a header, or clauses, found neither")
     names = variable_names(largest if count is None else count, text.size)
@@ -207,7 +208,7 @@ def parse_clauses(text: Lines, *, needs_header: bool) -> Model:
     if not counting.weights:
         return Model(variables, tables)
     if any(cost != FORBIDDEN for _, cost in clauses):
-        raise UnsupportedError("the file has weights of literals and of clauses; elimina reads one kind of them")
+        raise UnsupportedError("the file has weights of literals and of clauses; elimina reads files with one of them")
     hard = [table.mapped(lambda costs: np.where(costs == FORBIDDEN, 0.0, 1.0)) for table in tables]
     return Model(variables, [*hard, *counting.weight_tables(len(names))], sense="probability")
 
@@ -254,7 +255,7 @@ def _weighted(words: Sequence[bytes], top: int | None) -> Clause:
 
 
 def _table(literals: Sequence[int], weight: int) -> Table | None:
-    """Return a clause's table; None if violating it costs nothing, or no assignment violates it."""
+    """Return a clause's table; None if a violation costs nothing, or no assignment violates the clause."""
     chosen = dict.fromkeys(literals)
     if weight == 0 or any(-literal in chosen for literal in chosen):
         return None

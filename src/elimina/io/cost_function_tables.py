@@ -42,8 +42,8 @@ class CostFunctionTables:
 
     Attributes:
         sizes: Domain sizes; those of auxiliary variables are appended.
-        limit: Costs from here on are forbidden.
-        can_be_negative: True if costs may be below 0; then there is no limit.
+        limit: Smallest forbidden cost.
+        can_be_negative: True if costs may be below 0; then no cost reaches the limit.
         tables: Tables built so far.
     """
 
@@ -83,17 +83,17 @@ class CostFunctionTables:
         auxiliary_variables = range(len(self.sizes), len(self.sizes) + len(layers))
         self.sizes.extend(max(len(layer), 1) for layer in layers)
         for position, (v, link) in enumerate(zip(chain.scope, links, strict=True)):
-            before = [auxiliary_variables[position - 1]] if position else []
-            after = [auxiliary_variables[position]] if position < len(layers) else []
+            previous_state = [auxiliary_variables[position - 1]] if position else []
+            next_state = [auxiliary_variables[position]] if position < len(layers) else []
             best: dict[tuple[int, ...], int] = {}
             for source, value, target, cost in link:
                 key = (
-                    *([codes[position - 1][source]] if before else []),
+                    *([codes[position - 1][source]] if previous_state else []),
                     value,
-                    *([codes[position][target]] if after else []),
+                    *([codes[position][target]] if next_state else []),
                 )
                 best[key] = min(best.get(key, FORBIDDEN), cost)
-            scope = (*before, v, *after)
+            scope = (*previous_state, v, *next_state)
             rows = np.array(list(best), dtype=np.int32).reshape(len(best), len(scope))
             costs = np.array([FORBIDDEN if c >= self.limit else c for c in best.values()], dtype=np.int64)
             self.tables.append(table_of_tuples(scope, [self.sizes[u] for u in scope], FORBIDDEN, rows, costs))
@@ -144,7 +144,7 @@ class CostFunctionTables:
         """
         rows, columns = (self.sizes[v] for v in scope)
         if rows * columns > _MAX_PAIR_CELLS:
-            raise UnsupportedError(f"a function of {rows} x {columns} values is not written out as a table")
+            raise UnsupportedError(f"a function of {rows} x {columns} values is too large for a table")
         return np.arange(rows)[:, None], np.arange(columns)[None, :]
 
     def compare(self, kind: str, scope: Sequence[int], shift: int, delta: int) -> None:
@@ -188,9 +188,7 @@ class CostFunctionTables:
         """
         cells = sum(self.sizes[u] * self.sizes[v] for u, v in itertools.combinations(scope, 2))
         if cells > _MAX_PAIR_CELLS:
-            raise UnsupportedError(
-                f"a function whose pairs of variables have {cells} cells is not written out as tables"
-            )
+            raise UnsupportedError(f"a function whose pairs of variables have {cells} cells is too large for tables")
         for pair in itertools.combinations(scope, 2):
             x, y = self._grid(pair)
             self.add_dense(pair, np.where((x == y) & ~np.isin(x, list(excepted)), cost, 0))
@@ -204,9 +202,7 @@ class CostFunctionTables:
             UnsupportedError: There are too many bounds and values.
         """
         if len(bounds) * sum(self.sizes[v] for v in scope) > _MAX_COUNTED_VALUES:
-            raise UnsupportedError(
-                f"bounds on {len(bounds)} values of {len(scope)} variables are not written out as tables"
-            )
+            raise UnsupportedError(f"bounds on {len(bounds)} values of {len(scope)} variables are too large for tables")
 
         def counting(value: int, low: int, high: int) -> Chain:
             weights = [{value: 1}] * len(scope)
@@ -247,12 +243,12 @@ class CostFunctionTables:
         """
         values = range(max((self.sizes[v] for v in (*first, *second)), default=0))
         if len(values) * sum(self.sizes[v] for v in (*first, *second)) > _MAX_COUNTED_VALUES:
-            raise UnsupportedError(f"a comparison of counts of {len(values)} values is not written out as tables")
+            raise UnsupportedError(f"a comparison of counts of {len(values)} values is too large for tables")
         signs = [1] * len(first) + [-1] * len(second)
         self.add([_sum_chain((*first, *second), [{x: sign} for sign in signs], cost) for x in values])
 
     def overlap(self, first: Sequence[int], second: Sequence[int], cost: Callable[[int], int]) -> None:
-        """Add a cost that depends on the number of places in which two sequences have the same value other than 0."""
+        """Add a function of the number of positions at which two sequences have the same nonzero value."""
 
         def step(position: int, state: tuple[int, int], value: int) -> list[tuple[State, int]]:
             count, pending = state
@@ -264,7 +260,7 @@ class CostFunctionTables:
         self.add([Chain(scope, {(0, 0): 0}, step, lambda state: cost(state[0]))])
 
     def largest(self, scope: Sequence[int], default: int, costs: Mapping[tuple[int, int], int]) -> None:
-        """Add the largest cost of a value, at least 0: ``costs`` by place in the scope and value, or ``default``."""
+        """Add the largest cost of a value, at least 0: ``costs`` by position in the scope and value, or ``default``."""
 
         def step(position: int, state: int, value: int) -> list[tuple[State, int]]:
             return [(max(state, costs.get((position, value), default)), 0)]
@@ -295,8 +291,8 @@ class CostFunctionTables:
         sizes = [self.sizes[v] for v in scope]
         if math.prod(sizes) * (1 + len(pairs)) * len(sizes) > _MAX_DERIVATION_STEPS:
             raise UnsupportedError(
-                f"a grammar of {len(pairs)} rules over {math.prod(sizes)} words of {len(sizes)} values is not written "
-                "out as a table"
+                f"a grammar of {len(pairs)} rules over {math.prod(sizes)} words of {len(sizes)} values is too large "
+                "for a table"
             )
         # Span of variables -> symbol -> the cost of deriving each word of the span.
         costs: dict[tuple[int, int], dict[int, NDArray[np.int64]]] = {}
@@ -352,7 +348,7 @@ class CostFunctionTables:
 def _sum_chain(
     scope: Sequence[int], weights: Sequence[Mapping[int, int]], cost: Callable[[int], int], highest: float = math.inf
 ) -> Chain:
-    """Return a chain whose state is the sum so far; sums above ``highest`` are forbidden at once."""
+    """Return a chain whose state is the sum so far; partial sums above ``highest`` are forbidden."""
 
     def step(position: int, state: int, value: int) -> list[tuple[State, int]]:
         total = state + weights[position].get(value, 0)
@@ -362,7 +358,7 @@ def _sum_chain(
 
 
 def penalty(metric: str, cost: int) -> Callable[[int], int]:
-    """Return the function from a gap to its cost: once (hard), for each unit (lin) or each unit of its square (quad).
+    """Return a function from a gap to its cost: constant (hard), or proportional to the gap (lin) or its square (quad).
 
     Raises:
         TextError: There is no such metric.

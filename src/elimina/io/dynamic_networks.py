@@ -74,15 +74,18 @@ def slices_from_pyagrum(network: Any, *, check: bool = True) -> TwoSlices:
     outside = next((v.name for v in model.variables if v.name[-1:] not in ("0", "t")), None)
     if outside is not None:
         raise UnsupportedError(
-            f"variable {outside!r} is in no slice: names end in 0 (first slice) or t (later slices); a variable that "
-            "does not change over time is one with a distribution of certainty given itself"
+            f"variable {outside!r} is in no slice: names end in 0 (first slice) or t (later slices); let a variable "
+            "that does not change over time equal itself in the previous slice, with probability 1"
         )
     firsts = {v.name[:-1]: n for n, v in enumerate(model.variables) if v.name.endswith("0")}
     laters = {v.name[:-1]: n for n, v in enumerate(model.variables) if v.name.endswith("t")}
-    lonely = next((name for name in {**firsts, **laters} if name not in firsts or name not in laters), None)
-    if lonely is not None:
-        missing = f"{lonely}{'t' if lonely in firsts else '0'}"
-        raise InputError(f"the network has no variable {missing!r}, which would be {lonely!r} in the other slice")
+    unpaired = next((name for name in {**firsts, **laters} if name not in firsts or name not in laters), None)
+    if unpaired is not None:
+        present, absent = ("0", "t") if unpaired in firsts else ("t", "0")
+        raise InputError(
+            f"the network has the variable {unpaired + present!r} of one slice, "
+            f"but not {unpaired + absent!r} of the other"
+        )
     assert model.children is not None
     variables = [Variable(name, model.sizes[n], model.variables[n].states) for name, n in firsts.items()]
     previous = [Variable(previous_name(v.name), v.size, v.states) for v in variables]

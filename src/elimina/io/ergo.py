@@ -1,8 +1,8 @@
 """ERGO files of the UAI competitions of 2006 and 2008, Bayesian networks (.erg).
 
 The file holds the number of variables, their domain sizes, for each variable its parents ("k p1 .. pk"), then for each
-variable its conditional distribution ("k x1 .. xk"; parents in the file's order, the variable itself varies fastest);
-then, if the file goes on, the variables' names and each variable's states. Comments are between "/*" and "*/".
+variable its conditional distribution ("k x1 .. xk"; parents in the file's order, the variable itself varies fastest).
+The variables' names and each variable's states may follow. Comments are between "/*" and "*/".
 """
 
 from __future__ import annotations

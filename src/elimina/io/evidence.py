@@ -45,14 +45,14 @@ def parse_assignments(text: str, model: Model) -> NamedEvidence:
 
 
 def merge(pieces: Iterable[tuple[str, NamedEvidence]], what: str = "evidence") -> NamedEvidence:
-    """Combine pieces of evidence.
+    """Combine evidence from several origins.
 
     Args:
-        pieces: Origin of each piece, for errors, and the piece.
+        pieces: Pairs of an origin, for errors, and its evidence.
         what: Name of the evidence in errors.
 
     Raises:
-        InputError: Two pieces name different states of a variable, or one of two pieces about a variable is soft.
+        InputError: Two origins name different states of a variable, or give it soft evidence and other evidence.
     """
     merged: NamedEvidence = {}
     sources: dict[str, str] = {}

@@ -6,7 +6,7 @@ below. The dialects are told apart by the number of integers and the first line,
 - "k v1 x1 .. vk xk" (1 + 2k integers): k observed variables. "0" alone: none.
 - "1" on its own line, then "k v1 x1 .. vk xk" (2 + 2k integers): the first is the number of evidence sets, which must
   be 1.
-- "0" on its own line, then pairs "v x": none; the pairs are observations that were switched off by the 0.
+- "0" on its own line, then pairs "v x": none; the 0 disables the observations that follow.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from elimina.io.parsing import parse_file
 from elimina.model.model import Model
 from elimina.model.states import State
 from elimina.model.variable import named
+from elimina.number_texts import counted
 
 open_text = partial(Text, block_comments=True)
 
@@ -29,29 +30,30 @@ def parse(text: Text, model: Model) -> dict[int, int]:
     """Read the observed states of a model's variables: index of a variable -> index of its state."""
     first = text.integer("a number of observed variables")
     first_line = text.line
-    alone = True
-    rest: list[int] = []
+    is_first_alone = True
+    numbers: list[int] = []
     while not text.at_end():
-        rest.append(text.integer("a variable or a value"))
-        if len(rest) == 1:
-            alone = text.line != first_line
-    if first == 0 and not alone:
-        raise TextError(f"expected the end of the line after 0 observed variables, found {rest[0]}")
+        numbers.append(text.integer("a variable or a value"))
+        if len(numbers) == 1:
+            is_first_alone = text.line != first_line
+    if first == 0 and not is_first_alone:
+        raise TextError(f"expected the end of the line after 0 observed variables, found {numbers[0]}")
     if first == 0:
-        _pairs(rest, model)
+        _pairs(numbers, model)
         return {}
-    if len(rest) == 2 * first:
-        return _pairs(rest, model)
-    if first == 1 and alone and rest and len(rest) == 1 + 2 * rest[0]:
-        return _pairs(rest[1:], model)
-    if first > 1 and _is_several_sets(first, rest):
+    if len(numbers) == 2 * first:
+        return _pairs(numbers, model)
+    if first == 1 and is_first_alone and numbers and len(numbers) == 1 + 2 * numbers[0]:
+        return _pairs(numbers[1:], model)
+    if first > 1 and _is_several_sets(first, numbers):
         raise UnsupportedError(f"the file has {first} sets of evidence; elimina reads files with one")
-    raise TextError(f"expected {first} pairs of a variable and its value, found {len(rest)} integers")
+    pairs = counted(first, "pair")
+    raise TextError(f"expected {pairs} of a variable and its value, found {counted(len(numbers), 'integer')}")
 
 
 def _pairs(numbers: list[int], model: Model) -> dict[int, int]:
     if len(numbers) % 2:
-        raise TextError(f"expected pairs of a variable and its value, found {len(numbers)} integers")
+        raise TextError(f"expected pairs of a variable and its value, found {counted(len(numbers), 'integer')}")
     observed: dict[int, int] = {}
     for v, x in zip(numbers[::2], numbers[1::2], strict=True):
         if not 0 <= v < len(model.variables):

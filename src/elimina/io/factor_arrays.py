@@ -40,13 +40,13 @@ def factors_of(model: Model) -> list[Conditional]:
     if scale == 1:
         return tables
     if not model.variables:
-        raise InputError("a model without variables cannot be handed over")
+        raise InputError("cannot convert a model without variables")
     if not tables:
         return [((0,), np.full(model.sizes[0], scale))]
-    (scope, values), *rest = tables
-    return [(scope, values * scale), *rest]
+    (scope, values), *later_tables = tables
+    return [(scope, values * scale), *later_tables]
 
 
-def arranged(values: NDArray[np.float64], scope: Sequence[Any], wanted: Sequence[Any]) -> NDArray[np.float64]:
-    """Return the array, whose axes are those of ``scope``, with its axes in the order of ``wanted``."""
-    return np.transpose(values, [scope.index(v) for v in wanted])
+def arranged(values: NDArray[np.float64], scope: Sequence[Any], target_scope: Sequence[Any]) -> NDArray[np.float64]:
+    """Return an array over ``scope`` with its axes in the order of ``target_scope``."""
+    return np.transpose(values, [scope.index(v) for v in target_scope])

@@ -70,7 +70,7 @@ def unpacked(path: Path, data: bytes) -> bytes:
 
 
 def _in_utf8(data: bytes) -> bytes:
-    """Return text in UTF-8 without a byte order mark; UTF-16, as of Windows' shells, is recognised by its mark."""
+    """Return text in UTF-8 without a byte order mark; UTF-16, written by Windows' shells, is recognised by its mark."""
     if not data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
         return data.removeprefix(BOM_UTF8)
     try:
@@ -91,7 +91,7 @@ def _similar_file_hint(path: Path) -> str:
         return ""
     import difflib
 
-    # Endings are left out, since equal ones would make any two short names similar.
+    # Only names without their endings are compared: equal endings would make any two short names similar.
     by_stem: dict[str, list[str]] = {}
     for name in names:
         if name != path.name:
@@ -104,7 +104,7 @@ def _similar_file_hint(path: Path) -> str:
 
 @functools.cache
 def _standard_input() -> bytes:
-    # Kept: standard input can be read only once, and is read again where its content shows the format.
+    # Cached, because two functions need the data, one to detect the format, and standard input can be read only once.
     return sys.stdin.buffer.read()
 
 
@@ -128,9 +128,9 @@ def _unxz(data: bytes) -> bytes:
             blocks.append(decoder.decompress(data))
             if not decoder.eof:
                 raise TextError("the xz data are cut off")
-            # A stream may be followed by zeros, whose number is a multiple of four.
-            rest = decoder.unused_data.lstrip(b"\0")
-            data = decoder.unused_data if (len(decoder.unused_data) - len(rest)) % 4 else rest
+            # The xz format allows padding after a stream: zeros in a multiple of four.
+            next_stream = decoder.unused_data.lstrip(b"\0")
+            data = decoder.unused_data if (len(decoder.unused_data) - len(next_stream)) % 4 else next_stream
     except lzma.LZMAError as error:
         raise TextError(f"the xz data are damaged: {error}") from error
     return b"".join(blocks)
@@ -139,7 +139,7 @@ def _unxz(data: bytes) -> bytes:
 def save(path: Path, chunks: Iterable[str]) -> None:
     """Write text, compressed if the name ends in .gz or .xz; the file appears only once it is complete.
 
-    A file that is replaced keeps its mode, and a symbolic link its name; a pipe or a device is written to.
+    A replaced file keeps its mode. A symbolic link stays, and its target is replaced. A pipe or a device is written to.
 
     Raises:
         InputError: The file cannot be written, or a name is not Unicode text.
@@ -169,7 +169,8 @@ def save(path: Path, chunks: Iterable[str]) -> None:
 def replacement_of(path: Path) -> Iterator[Path]:
     """Yield the path of a new file that replaces this one at the end; an error removes it.
 
-    A file that is replaced keeps its mode, and a symbolic link its name. A pipe or a device is yielded itself.
+    A replaced file keeps its mode. A symbolic link stays, and its target is replaced. The path of a pipe or a device is
+    yielded as it is.
     """
     if path.exists() and not path.is_file():
         yield path

@@ -1,4 +1,4 @@
-"""Formats of all files in one table: their suffixes, contents, and the marks that tell equal suffixes apart.
+"""Formats of all files in one table: their suffixes and contents, and the marks that tell formats of one suffix apart.
 
 For models, the module of ``elimina.io`` with the format's name has a ``CODEC``, and ``DIAGRAMS`` for influence
 diagrams. For distributed problems, the module of ``elimina.dcop.formats`` has it. ``elimina.cp`` reads constraint
@@ -23,7 +23,7 @@ Content = Literal["model", "constraints", "distributed problem", "tour", "MiniZi
 
 
 def _uses() -> dict[Content, str]:
-    """Return the calls, or commands, that take a file of each content; the errors of all others name them."""
+    """Return, for each kind of content, the calls or commands that read it; errors of other calls suggest them."""
     return {
         "model": "graphical models are for " + by_interface("elimina.read", "'elimina solve'"),
         "constraints": "constraint models are for "
@@ -46,7 +46,8 @@ class Format(NamedTuple):
         suffixes: Suffixes of its files.
         content: Content of its files.
         is_written: True if elimina also writes the format.
-        mark: Function that recognises the format among others with its suffix; None if the others have marks.
+        mark: Function that recognises the format by a file's content, among formats with the same suffix. None if files
+            without another format's mark have this format.
         shared_suffixes: Further suffixes, shared with other formats and told apart by the mark; not written.
         holds_diagrams: True if its files may hold influence diagrams.
     """
@@ -147,7 +148,7 @@ def format_of(path: Path) -> Format | None:
 
 
 def marked_format(suffix: str, data: bytes) -> Format | None:
-    """Return the format with this suffix whose mark the content has; None if there is none."""
+    """Return the format with this suffix that recognises its mark in the content; None if there is none."""
     return next(
         (
             form

@@ -70,7 +70,7 @@ class DiagramBuilder(NetworkBuilder):
         return shape
 
     def set_utility(self, name: str, parents: Sequence[int], values: NDArray[np.float64]) -> None:
-        """Keep a utility's table; ``utility_shape`` has checked its head."""
+        """Set a utility's table, whose head ``utility_shape`` has checked."""
         self._utilities[name] = Table(parents, values)
 
     def diagram_parts(self, weights: Mapping[str, float] | None = None, *, no_forgetting: bool = False) -> DiagramParts:
@@ -95,7 +95,7 @@ class DiagramBuilder(NetworkBuilder):
             self._variables,
             list(self._factors.values()),
             list(self._factors),
-            {names[d]: [names[v] for v in seen] for d, seen in self._observed.items()},
+            {names[d]: [names[v] for v in variables] for d, variables in self._observed.items()},
             utilities,
             no_forgetting,
             self.name,

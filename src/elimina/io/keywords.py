@@ -9,6 +9,7 @@ from elimina._core import TextError
 from elimina.errors import UnsupportedError
 from elimina.io.cost_function_tables import CostFunctionTables, gap_to, penalty
 from elimina.model.table import FORBIDDEN
+from elimina.number_texts import counted
 
 Parameters = Mapping[str, Any]
 
@@ -67,7 +68,7 @@ def add_global(target: CostFunctionTables, keyword: str, scope: Sequence[int], p
         raise TextError(f"expected a cost of at least 0 after {keyword!r}")
     if sum(target.sizes[v] for v in scope) > _MAX_VALUES:
         raise UnsupportedError(
-            f"{keyword!r} over variables of more than {_MAX_VALUES} values in all is not written out"
+            f"{keyword!r} over variables of more than {_MAX_VALUES} values in all is too large for tables"
         )
     GLOBAL[keyword][1](target, scope, parameters)
 
@@ -153,7 +154,7 @@ def _hard_cardinality(target: CostFunctionTables, scope: Sequence[int], paramete
 def _same(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
     first, second, cost = parameters["vars1"], parameters["vars2"], parameters["cost"]
     if sorted((*first, *second)) != sorted(scope) or len(first) != len(second):
-        raise TextError("expected two lists of as many variables each, which together are the scope")
+        raise TextError("expected two lists of equal length, which together are the scope")
     target.same(first, second, lambda difference: cost * max(0, difference))
 
 
@@ -250,7 +251,7 @@ def _largest(target: CostFunctionTables, scope: Sequence[int], parameters: Param
 
 def _knapsack(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
     if len(parameters["weights"]) != len(scope):
-        raise TextError(f"expected {len(scope)} weights, found {len(parameters['weights'])}")
+        raise TextError(f"expected {counted(len(scope), 'weight')}, found {len(parameters['weights'])}")
     if any(target.sizes[v] > 2 for v in scope):
         raise TextError("expected variables of 2 values in a knapsack")
     capacity = parameters["capacity"]
@@ -271,7 +272,7 @@ def _knapsack_of_values(target: CostFunctionTables, scope: Sequence[int], parame
 
 def _diverse(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
     if len(parameters["values"]) != len(scope):
-        raise TextError(f"expected {len(scope)} values, found {len(parameters['values'])}")
+        raise TextError(f"expected {counted(len(scope), 'value')}, found {len(parameters['values'])}")
     distance = parameters["distance"]
     weights = [
         {x: 1 for x in range(target.sizes[v]) if x != value}
@@ -295,7 +296,9 @@ def _grammar(target: CostFunctionTables, scope: Sequence[int], parameters: Param
 
 def _clique(target: CostFunctionTables, scope: Sequence[int], parameters: Parameters) -> None:
     if len(parameters["values"]) != len(scope):
-        raise TextError(f"expected values for each of {len(scope)} variables, found {len(parameters['values'])}")
+        raise TextError(
+            f"expected values for each of {counted(len(scope), 'variable')}, found {len(parameters['values'])}"
+        )
     max_count = parameters["rhs"]
     weights = [dict.fromkeys(values, 1) for values in parameters["values"]]
     target.add_sums(scope, weights, lambda total: 0 if total <= max_count else FORBIDDEN)

@@ -18,7 +18,7 @@ from elimina.model.table import Table
 
 
 def parse_logarithms(text: Text) -> Model:
-    """Read a model. Each table is scaled to a largest value of 1; the model's constant makes up for the scales."""
+    """Read a model. Each table is scaled to a largest value of 1, and the scales are put into the model's constant."""
     sizes, scopes, _ = read_preamble(text)
     factors, constant = [], 0.0
     for number, scope in enumerate(scopes):

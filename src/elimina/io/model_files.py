@@ -40,7 +40,7 @@ def _codec_of(path: Path, name: str | None, *, writing: bool = False) -> Codec[M
         codec: Codec[Model] = import_module(f"elimina.io.{form.name}").CODEC
         return codec
     if name is None and not writing and not path.name.startswith("-.") and (path.is_dir() or not path.exists()):
-        load(path)  # raises an error: that the file is missing, or a folder, matters more than its suffix
+        load(path)  # a missing file or a folder is reported first, before the unknown suffix
     names = ", ".join(usable)
     if writing and name is None and str(path) == "-":
         raise InputError("models are not written to standard output: name a file with one of the suffixes " + names)
@@ -154,8 +154,9 @@ def write(model: Model, path: str | os.PathLike[str], *, format: str | None = No
     """Write a model; the file appears only once it is complete.
 
     If the format does not have the model's sense, the model is first converted by ``convert_sense`` with its defaults,
-    which may round. What the format cannot hold (names and states in UAI, ERGO and WCSP files, the types of integer and
-    Boolean states in BIF, XMLBIF and CFN files, an upper bound beside probabilities) is lost, and a warning is logged.
+    which may round. A warning is logged about content that the format cannot hold: names and states in UAI, ERGO and
+    WCSP files, the types of integer and Boolean states in BIF, XMLBIF and CFN files, an upper bound beside
+    probabilities.
 
     Args:
         model: Model to write.

@@ -22,6 +22,7 @@ from elimina.io.codecs import Codec
 from elimina.io.network import NetworkBuilder, number_starts, read_probabilities
 from elimina.io.parsing import token_text
 from elimina.model.model import Model
+from elimina.number_texts import counted
 
 _COMMENT = re.compile(rb"%[^\n]*+|//[^\n]*+|/\*(?:[^*]|\*(?!/))*+\*/")
 _TOKEN = re.compile(
@@ -48,7 +49,7 @@ class Tokens:
 
     @property
     def line(self) -> int:
-        """Line of the last token, or the line that was set after it."""
+        """Line of the last token, unless it was set to another one since."""
         return self._data.count(b"\n", 0, self._mark) + 1 + self._below
 
     @line.setter
@@ -83,10 +84,10 @@ class Tokens:
 
     def expect(self, *expected: bytes) -> bytes:
         """Read a token, which must be one of the given ones."""
-        what = " or ".join(f"'{w.decode()}'" for w in expected)
-        token = self.token(what)
+        choices = " or ".join(f"'{w.decode()}'" for w in expected)
+        token = self.token(choices)
         if token not in expected:
-            raise TextError(f"expected {what}, found {token_text(token)}")
+            raise TextError(f"expected {choices}, found {token_text(token)}")
         return token
 
     def word(self, what: str) -> str:
@@ -164,7 +165,7 @@ def _read_node(text: Tokens, word: str, builder: NetworkBuilder) -> None:
             text.skip_value()
             continue
         if states is not None:
-            raise TextError(f"node {name!r} has its states twice")
+            raise TextError(f"node {name!r} has two lists of states")
         states = []
         text.expect(b"(")
         while text.peek() != b")":
@@ -196,7 +197,7 @@ def _read_potential(text: Tokens, builder: NetworkBuilder) -> None:
         if attribute != "data":
             text.skip_value()
         elif has_data:
-            raise TextError(f"the potential of {owner!r} has its data twice")
+            raise TextError(f"the potential of {owner!r} has data twice")
         else:
             has_data = True
             _read_data(text, builder, scope, child, owner, shape)
@@ -258,7 +259,9 @@ def _check_nesting(data: bytes, shape: tuple[int, ...], owner: str) -> None:
     rows = np.diff(read)[is_open[:-1] & ~is_open[1:]]
     if (rows != shape[-1]).any():
         row = int(np.argmax(rows != shape[-1]))
-        raise TextError(f"expected {shape[-1]} values in each row of {owner!r}, found {rows[row]} in row {row + 1}")
+        raise TextError(
+            f"expected {counted(shape[-1], 'value')} in each row of {owner!r}, found {rows[row]} in row {row + 1}"
+        )
 
 
 CODEC = Codec(("probability",), Tokens, parse, holds=("names",), is_of_networks=True, is_often_latin1=True)

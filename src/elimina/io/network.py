@@ -24,7 +24,7 @@ MAX_TABLE_CELLS = 10**8
 
 
 def not_a_network(format_name: str) -> InputError:
-    """Return the error of a model that a format of networks cannot hold."""
+    """Return the error about a model that is not a network, for a format of networks."""
     advice = by_interface(
         "make the model with children=, which lists for each factor the variable whose distribution it is, or use .uai",
         "use .uai for other models",
@@ -106,11 +106,11 @@ class NetworkBuilder:
         """Set the child's distribution; ``shape`` has checked its head."""
         self._factors[child] = Table([*parents, child], values)
 
-    def check_distributions(self, others: Collection[int] = ()) -> None:
-        """Check that the file has variables, each with a distribution unless it is in ``others``."""
+    def check_distributions(self, decisions: Collection[int] = ()) -> None:
+        """Check that the file has variables, each with a distribution unless it is one of the ``decisions``."""
         if not self._variables:
             raise TextError("expected a variable, but the file ends here")
-        missing = [v.name for i, v in enumerate(self._variables) if i not in self._factors and i not in others]
+        missing = [v.name for i, v in enumerate(self._variables) if i not in self._factors and i not in decisions]
         if missing:
             raise TextError(f"variable {missing[0]!r} has no distribution")
 

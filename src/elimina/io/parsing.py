@@ -23,8 +23,8 @@ def reraise(path: Path, line: int | None, error: Exception, column: int | None =
     if column is not None:
         error = type(error)(f"{error} (column {column})")
     if isinstance(error, (UnsupportedError, MemoryLimitError)):
-        where = source_text(path) if line is None else f"{source_text(path)}:{line}"
-        raise type(error)(f"{where}: {error}") from None
+        location = source_text(path) if line is None else f"{source_text(path)}:{line}"
+        raise type(error)(f"{location}: {error}") from None
     if isinstance(error, UnicodeDecodeError):
         raise FormatError(str(path), line, f"expected UTF-8 text: {error.reason}") from None
     if line is None and isinstance(error, InputError):

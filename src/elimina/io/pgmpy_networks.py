@@ -54,7 +54,7 @@ def from_pgmpy(network: Any, *, check: bool = True) -> Model:
     order += [v for v in states if v not in order]
     variables = [Variable(str(v), len(states[v]), list(map(native_state, states[v]))) for v in order]
     index = {v: i for i, v in enumerate(order)}
-    # The first variable (the child, if there is one) goes to the end.
+    # The first variable, which is the child if there is one, moves to the end.
     scopes = [[index[v] for v in (*f.variables[1:], *f.variables[:1])] for f in factors]
     tables = [Table(scope, factor_values(f, states)) for scope, f in zip(scopes, factors, strict=True)]
     if not hasattr(network, "get_cpds"):
@@ -63,7 +63,7 @@ def from_pgmpy(network: Any, *, check: bool = True) -> Model:
 
 
 def node_states(network: Any) -> dict[Any, list[Any]]:
-    """Return the variables of a network of pgmpy and their states, both as pgmpy has them.
+    """Return the variables of a network of pgmpy, each with its states, without conversion.
 
     Raises:
         InputError: ``network`` is something else.
@@ -75,8 +75,8 @@ def node_states(network: Any) -> dict[Any, list[Any]]:
 def _factors(network: Any) -> list[Any]:
     if hasattr(network, "get_interface_nodes"):
         raise UnsupportedError(
-            "a dynamic Bayesian network has no fixed number of variables: elimina.DynamicModel.from_pgmpy(network) "
-            "takes it, and unroll(n) of that is the model of n slices"
+            "a dynamic Bayesian network has no fixed number of variables: convert it by "
+            "elimina.DynamicModel.from_pgmpy(network), whose method unroll(n) returns the model of n slices"
         )
     if hasattr(network, "get_cpds"):
         factors = list(network.get_cpds())
@@ -91,7 +91,7 @@ def _factors(network: Any) -> list[Any]:
 
 
 def states_of_factors(factors: Sequence[Any]) -> dict[Any, list[Any]]:
-    """Return the states of each variable, in the order of its own distribution, or else of the first factor over it."""
+    """Return the states of each variable in the order of its distribution or, without one, of its first factor."""
     states: dict[Any, list[Any]] = {}
     for factor in factors:
         states.setdefault(factor.variables[0], list(factor.state_names[factor.variables[0]]))
@@ -111,7 +111,7 @@ def _check_one_each(nodes: list[Any], children: list[Any]) -> None:
     missing = [v for v in nodes if v not in children]
     if missing or len(children) != len(nodes):
         culprit = missing[0] if missing else next(v for i, v in enumerate(children) if v in children[:i])
-        raise InputError(f"node {culprit!r} needs one conditional distribution, it has {children.count(culprit)}")
+        raise InputError(f"expected one conditional distribution of node {culprit!r}, found {children.count(culprit)}")
 
 
 def _check_have_states(nodes: list[Any], states: Mapping[Any, list[Any]]) -> None:

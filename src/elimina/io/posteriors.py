@@ -29,7 +29,7 @@ from elimina.io.files import load, replacement_of
 from elimina.io.network import number_starts
 from elimina.io.parsing import token_text
 from elimina.model.variable import Variable, texts_of
-from elimina.number_texts import MAX_DIGITS
+from elimina.number_texts import MAX_DIGITS, counted
 from elimina.system import require
 
 EVIDENCE = "log10_evidence"
@@ -44,7 +44,7 @@ _FLOAT32_DIGITS = 9
 """Number of digits that identify a float32."""
 
 _CELLS_OF_TEXT = 1 << 18
-"""Number of numbers whose text is made at once."""
+"""Number of cells that are converted to text at once."""
 
 
 def posterior_columns(variables: Sequence[Variable]) -> list[str]:
@@ -96,7 +96,9 @@ class PosteriorWriter(ABC):
                 f"posteriors of the shape {posteriors.shape} do not match logarithms of shape {log10_evidence.shape}"
             )
         if posteriors.shape[1] != len(self.columns):
-            raise InputError(f"a row of posteriors has {len(self.columns)} columns, not {posteriors.shape[1]}")
+            raise InputError(
+                f"a row of posteriors has {counted(len(self.columns), 'column')}, not {posteriors.shape[1]}"
+            )
         if self.has_errors != (errors is not None) or (statuses is None) != (errors is None):
             raise InputError(
                 f"{self.path}: give statuses and errors of the cases with open_posteriors(has_errors=True), and only "
@@ -104,7 +106,7 @@ class PosteriorWriter(ABC):
             )
         notes = [] if statuses is None or errors is None else [statuses, errors]
         if any(len(note) != len(posteriors) for note in notes):
-            raise InputError(f"{len(posteriors):,} cases need as many statuses and errors")
+            raise InputError(f"expected a status and an error for each of {counted(len(posteriors), 'case')}")
         try:
             self._append(posteriors, log10_evidence, *notes)
         except OSError as error:
@@ -157,14 +159,14 @@ class _CsvWriter(PosteriorWriter):
     def _append(self, posteriors: Floats, log10_evidence: Floats, *notes: NDArray[Any]) -> None:
         if posteriors.dtype == np.float64 and not notes:
             rows = np.ascontiguousarray(posteriors, np.float64)
-            # Texts of some MiB at a time: a number is given 32 bytes before it is written.
+            # Lines are built in blocks of some MiB, since the buffer for their text has 32 bytes for each number.
             step = max(1, _CELLS_OF_TEXT // (1 + rows.shape[1]))
             for start in range(0, len(rows), step):
                 block = slice(start, start + step)
                 lines = csv_lines(rows[block], np.ascontiguousarray(log10_evidence[block], np.float64), self._digits)
                 self._stream.write(lines.decode("ascii"))
             return
-        # A float32 is written with its own digits, not with those of its nearest double.
+        # The digits of a float32 are those that identify it among float32 numbers, not among doubles.
         number_text = _number_text(self._digits or (0 if posteriors.dtype == np.float64 else _FLOAT32_DIGITS))
         end_text = _number_text(self._digits)
         ends = zip(*(note.tolist() for note in notes), strict=True) if notes else itertools.repeat((), len(posteriors))
@@ -345,7 +347,7 @@ def _split(numbers: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         result.append(values.copy())
         at += 1 + int(size)
     if len(result) != count:
-        raise TextError(f"expected the marginals of {count:g} variables, found {len(result)}")
+        raise TextError(f"expected the marginals of {counted(count, 'variable')}, found {len(result)}")
     return result
 
 

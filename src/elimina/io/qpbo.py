@@ -42,11 +42,11 @@ def parse_terms(text: Text) -> Model:
         if not math.isfinite(weight):
             raise TextError(f"expected a finite coefficient, found {weight}")
         sums[pair[0] - 1, pair[1] - 1] += weight if pair[0] == pair[1] else 2 * weight
-    whole = all(weight.is_integer() and abs(weight) <= _MAX_COEFFICIENT for weight in sums.values())
-    values = np.array(states, dtype=np.int64 if whole else np.float64)
+    is_integer = all(weight.is_integer() and abs(weight) <= _MAX_COEFFICIENT for weight in sums.values())
+    values = np.array(states, dtype=np.int64 if is_integer else np.float64)
     tables = []
     for (i, j), weight in sums.items():
-        factor = int(weight) if whole else weight
+        factor = int(weight) if is_integer else weight
         tables.append(Table([i], factor * values**2) if i == j else Table([i, j], factor * np.outer(values, values)))
     named = [Variable(name, 2, None if variables >= 0 else states) for name in names]
     return Model(named, tables, sense="min-cost" if terms >= 0 else "max-cost")

@@ -60,12 +60,12 @@ _ADVICE = {
     "elimina.dcop.": "a distributed problem; solve it by its agents, elimina.dcop.solve(problem), or as one model: "
     "elimina.solve(problem.model)",
     "elimina.decisions.InfluenceDiagram": "an influence diagram; solve it with its own method solve",
-    "elimina.methods.dynamic_model.DynamicModel": "a model over time; ask its own methods, such as filter and "
+    "elimina.methods.dynamic_model.DynamicModel": "a model over time; call its methods, such as filter and "
     "smooth, or unroll it: model.unroll(10) is the network of ten slices",
-    "elimina.methods.junction_tree.JunctionTree": "a junction tree; ask its own methods, or its model: tree.model",
+    "elimina.methods.junction_tree.JunctionTree": "a junction tree; call its methods, or pass its model: tree.model",
     "elimina.methods.parameter_learning.Fit": "a fit; its network is fit.model",
 }
-"""Beginnings of the names of elimina's other classes -> the way to a model, or to an answer without one."""
+"""Prefix of the full names of classes -> description of their objects, and a way to solve them or to get a model."""
 
 
 def as_model(model: ModelLike, argument: str = "model", others: str = "") -> Model:
@@ -79,9 +79,10 @@ def as_model(model: ModelLike, argument: str = "model", others: str = "") -> Mod
         return model
     if isinstance(model, str | os.PathLike):
         return _read(model)
-    own = next((name for name in _ADVICE if f"{type(model).__module__}.{type(model).__name__}".startswith(name)), None)
-    if own is not None:
-        raise TypeError(f"{argument} is {_ADVICE[own]}")
+    full_name = f"{type(model).__module__}.{type(model).__name__}"
+    prefix = next((prefix for prefix in _ADVICE if full_name.startswith(prefix)), None)
+    if prefix is not None:
+        raise TypeError(f"{argument} is {_ADVICE[prefix]}")
     # A user's class may derive from one of the packages', so the base classes are searched, too.
     for package in (base.__module__.partition(".")[0] for base in type(model).__mro__):
         if package in CONVERTERS:

@@ -33,7 +33,7 @@ _MAX_CONSTANTS = 64
 
 
 def _open_text(data: bytes) -> Text:
-    """Open a file, which must have no comments: they mark pyAgrum's dialect, whose tables have another order of axes.
+    """Open a file without comments: comments mark pyAgrum's dialect, which orders the axes of tables differently.
 
     Raises:
         TextError: There is a comment.
@@ -116,8 +116,8 @@ def render(model: Model) -> Iterator[str]:
 
     The model's constant becomes up to 64 tables of arity 0; if it needs more, it is dropped with a warning.
     A factor whose child is not last in its scope is transposed. A model with a constant, or with rows that do not sum
-    to 1, is written as MARKOV, whatever it was read from: other programs take each row of a BAYES file for a
-    distribution.
+    to 1, is written as MARKOV, even if it was read from a BAYES file: other programs take each row of such a file for
+    a distribution.
 
     Raises:
         InputError: A factor is too large to be written out.

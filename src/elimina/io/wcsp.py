@@ -197,7 +197,7 @@ class _FunctionReader:
         self.text, self.sizes, self.bound = text, sizes, bound
         self.functions = CostFunctionTables(list(sizes), bound)
         self.shared: list[Shared] = []
-        # Made once, because files may have many variables and also many functions, each of which needs this array.
+        # Built once: each function needs this array, and files may have many variables and many functions.
         self.flat_sizes = np.array(sizes, dtype=np.int64)
 
     def read_plain(self, max_functions: int) -> int:

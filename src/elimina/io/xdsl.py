@@ -24,6 +24,7 @@ from elimina.io.network import NetworkBuilder, read_probabilities, read_utilitie
 from elimina.io.xml_documents import Document, Element
 from elimina.model.decision_network import DiagramParts
 from elimina.model.model import Model
+from elimina.number_texts import counted
 
 
 def parse_xdsl(document: Document) -> Model:
@@ -175,7 +176,9 @@ def _read_results(document: Document, node: Element, states: list[str], shape: t
     name = _id(node)
     results = document.only(node, "resultingstates", f"node {name!r}").text.split()
     if len(results) != math.prod(shape[:-1]):
-        raise TextError(f"expected {math.prod(shape[:-1])} resulting states of {name!r}, found {len(results)}")
+        raise TextError(
+            f"expected {counted(math.prod(shape[:-1]), 'resulting state')} of {name!r}, found {len(results)}"
+        )
     index = {state: x for x, state in enumerate(states)}
     for result in results:
         if result not in index:

@@ -53,7 +53,7 @@ class Element:
 
     @property
     def raw_text(self) -> str:
-        """The text directly in the element, with its line breaks (also those of comments)."""
+        """The text directly in the element, with its line breaks, those within comments included."""
         return "".join(self._text)
 
     @property
@@ -121,7 +121,7 @@ class Document:
         except (LookupError, ValueError) as error:
             if isinstance(error, TextError):
                 raise
-            raise TextError(f"expected XML in an encoding that is known: {error}") from error
+            raise TextError(f"expected XML in a known encoding: {error}") from error
         (root,) = top.children
         if root.tag != tag:
             self.line = root.line

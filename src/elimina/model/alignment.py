@@ -18,9 +18,9 @@ from elimina.number_texts import counted
 def aligned(variables: Sequence[Variable], values: Any) -> Any:
     """Return the array of a Series or DataFrame with its axes in the order of variables and states.
 
-    Levels of the rows' and the columns' labels are the variables: by their names where they have names, else in the
-    order of the variables. A cell goes to the states that its labels name; labels 0, 1, 2, ... that name no states are
-    positions.
+    Each level of the row labels and of the column labels stands for a variable: the one with the level's name or, if
+    levels have no names, the next one of the scope. The labels of a cell are its states; labels 0, 1, 2, ... that are
+    no states are positions of states.
 
     Args:
         variables: Variables of the table's scope.
@@ -92,7 +92,7 @@ def _states(variable: Variable, axis: LabelledAxis) -> NDArray[np.intp]:
 
 
 def _cell_numbers(members: Sequence[Variable], states: Sequence[NDArray[np.intp]], count: int) -> NDArray[np.intp]:
-    """Return the place of each row or column among all combinations of states, the last variable fastest.
+    """Return the position of each row or column among all combinations of states, the last variable fastest.
 
     Raises:
         InputError: A combination of states has no cell, or two.

@@ -1,4 +1,4 @@
-"""Auxiliary variables: a conversion adds them, no file names them, and no answer shows them."""
+"""Auxiliary variables: conversions add them, files do not name them, and answers do not show them."""
 
 from __future__ import annotations
 

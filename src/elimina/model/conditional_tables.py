@@ -131,7 +131,7 @@ def _title(names: Sequence[str]) -> str:
 
 @contextlib.contextmanager
 def _titled(names: Sequence[str]) -> Iterator[None]:
-    """Name the distribution in an error about it."""
+    """Put the name of the distribution before the text of an error of the block."""
     try:
         yield
     except InputError as error:
@@ -152,9 +152,10 @@ def _families(cpds: Any, argument: str) -> dict[str, _Family]:
                 f"the key {key!r} of {argument} names a variable twice: write the variable, then its parents"
             )
         if names[0] in families:
-            other = families[names[0]].names
+            earlier = families[names[0]].names
             raise InputError(
-                f"the keys {other!r} and {names!r} of {argument} are both distributions of {names[0]!r}: leave one out"
+                f"the keys {earlier!r} and {names!r} of {argument} are both distributions of {names[0]!r}: "
+                "leave one out"
             )
         with _titled(names):
             if isinstance(values, Mapping):
@@ -203,9 +204,9 @@ def _cells(names: Sequence[str], path: tuple[Any, ...], values: Any) -> Iterator
         return
     number = native(values)
     if len(path) != len(names) or not isinstance(number, int | float):
-        where = "".join(f"[{state!r}]" for state in path)
+        location = "".join(f"[{state!r}]" for state in path)
         raise InputError(
-            f"{arguments.shown(values)} stands at {where}; give one mapping from states for each of the variables "
+            f"{arguments.shown(values)} stands at {location}; give one mapping from states for each of the variables "
             f"{', '.join(map(repr, names))}, in this order from the outermost, and numbers in the innermost"
         )
     yield path, number

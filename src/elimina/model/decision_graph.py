@@ -15,7 +15,7 @@ class SolutionOrder(NamedTuple):
     """Decisions in the order in which their policies are computed.
 
     Attributes:
-        extremal: Decisions, each with the same best policy whatever the policies of the decisions solved after it.
+        extremal: Decisions whose best policies do not depend on the policies of the decisions solved later.
         others: The other decisions, whose policies depend on each other. If there are none, the diagram is soluble: a
             policy for each decision in turn is optimal.
         observed: The variables that each decision needs to observe; the decision's other observations change nothing.
@@ -87,28 +87,28 @@ class DecisionGraph(DirectedGraph):
         return SolutionOrder(tuple(extremal), tuple(pending), {d: tuple(self.parents[d]) for d in decisions})
 
     def remove_idle_arcs(
-        self, decisions: Collection[int], evidence: Set[int], kept: Mapping[int, Collection[int]] | None = None
+        self, decisions: Collection[int], evidence: Set[int], fixed_arcs: Mapping[int, Collection[int]] | None = None
     ) -> None:
-        """Remove arcs from observations that tell a decision nothing about the utilities it affects.
+        """Remove arcs from observations without information about the utilities that a decision affects.
 
         Args:
             decisions: Decisions without a policy.
             evidence: Observed variables, which no decision affects.
-            kept: Decision -> observations whose arcs stay in any case.
+            fixed_arcs: Decision -> observations whose arcs stay in any case.
         """
-        kept = kept or {}
+        fixed_arcs = fixed_arcs or {}
         is_reduced = True
         while is_reduced:
             is_reduced = False
             for decision in self.sequence_of(decisions)[::-1]:
                 utilities = self.later_utilities(decision)
-                # Observations without an active path to them are idle together; each other one is tested alone.
+                # Observations without an active path to the utilities are irrelevant; each other one is tested alone.
                 reached = self.reached(utilities, {decision, *self.parents[decision]} | evidence)
-                used = [v for v in self.parents[decision] if v in reached or v in kept.get(decision, ())]
-                if len(used) < len(self.parents[decision]):
-                    self.set_parents(decision, used)
+                relevant = [v for v in self.parents[decision] if v in reached or v in fixed_arcs.get(decision, ())]
+                if len(relevant) < len(self.parents[decision]):
+                    self.set_parents(decision, relevant)
                     is_reduced = True
-                for parent in [v for v in self.parents[decision] if v not in kept.get(decision, ())]:
+                for parent in [v for v in self.parents[decision] if v not in fixed_arcs.get(decision, ())]:
                     others = {decision, *self.parents[decision]} - {parent} | evidence
                     if parent in evidence or not utilities & self.reachable([parent], others):
                         self.set_parents(decision, [v for v in self.parents[decision] if v != parent])
@@ -136,6 +136,6 @@ def graph_of(
         utilities: Scope of each utility.
     """
     numbers = range(count, count + len(utilities))
-    scopes = [*distributions.values(), *((*seen, d) for d, seen in observed.items())]
+    scopes = [*distributions.values(), *((*observations, d) for d, observations in observed.items())]
     scopes += [(*scope, u) for scope, u in zip(utilities, numbers, strict=True)]
     return DecisionGraph(count + len(utilities), scopes, [*distributions, *observed, *numbers], numbers)

@@ -106,7 +106,7 @@ class DecisionNetwork(Displayed):
         misfit = [v for v, size in zip(table.scope, table.sizes, strict=True) if not self._has(v, size)]
         if misfit:
             raise InputError(
-                f"the utility {utility!r} is about the variables {table.scope} with {table.sizes} states, and the "
+                f"the utility {utility!r} is over the variables {table.scope} with {table.sizes} states, and the "
                 f"diagram has no variable {misfit[0]} of that size"
             )
         numbers = np.asarray(table.dense(), dtype=np.float64)
@@ -114,7 +114,7 @@ class DecisionNetwork(Displayed):
         if not is_valid.all():
             raise InputError(
                 f"the utility {utility!r} has the value {numbers[~is_valid].flat[0]}: utilities are numbers from "
-                f"-{MAX_UTILITY:g} to {MAX_UTILITY:g}; give what is to be avoided a large negative one"
+                f"-{MAX_UTILITY:g} to {MAX_UTILITY:g}; give outcomes to be avoided a large negative one"
             )
         return Table(table.scope, numbers)
 
@@ -167,7 +167,7 @@ class DecisionNetwork(Displayed):
                 variable, or a tuple of its name and those of its parents.
             decisions: Decision -> the names of the variables that it observes.
             utilities: Tables of numbers, which are added up. A key is a tuple of the name of the utility and the
-                variables that it is about. A table is an array with an axis for each variable, nested mappings from
+                variables that it depends on. A table is an array with an axis for each variable, nested mappings from
                 their states, or a pandas Series or DataFrame with the states as labels.
             states: Variable -> its states, or their number: for each decision, and for other variables as in
                 ``Model.from_cpds``.
@@ -188,9 +188,11 @@ class DecisionNetwork(Displayed):
         utility_names = set(map(_first_name, utilities)) - set(map(_first_name, chance)) - set(decisions)
         for key in chance:
             _check_parents(utility_names, key)
-        both = next((key for key in chance if _first_name(key) in decisions), None)
-        if both is not None:
-            raise InputError(f"the key {both!r} of chance is a distribution of a decision: leave one of them out")
+        repeated_key = next((key for key in chance if _first_name(key) in decisions), None)
+        if repeated_key is not None:
+            raise InputError(
+                f"the key {repeated_key!r} of chance is a distribution of a decision: leave one of them out"
+            )
         # Decisions stand in as variables without parents, so that others may have them as parents.
         sizes = {d: variable_of(d, states[d], f"states[{d!r}]").size for d in decisions}
         uniform = {d: np.full(size, 1 / size) for d, size in sizes.items()}
@@ -219,7 +221,7 @@ class DecisionNetwork(Displayed):
     def decisions(self) -> dict[str, list[str]]:
         """Decision -> the variables that it sees, by name."""
         names = [v.name for v in self.variables]
-        return {names[d]: [names[v] for v in seen] for d, seen in self.observed.items()}
+        return {names[d]: [names[v] for v in observations] for d, observations in self.observed.items()}
 
     @property
     def graph(self) -> DecisionGraph:
@@ -271,8 +273,8 @@ class DecisionNetwork(Displayed):
         if later is not None:
             names = [self.variables[v].name for v in (d, later)]
             raise InputError(f"the decision {names[0]!r} affects {names[1]!r}, so it cannot observe it")
-        seen = tuple(dict.fromkeys((*self.observed[d], *added)))
-        return self._with({**self.observed, d: seen}, no_forgetting=self.no_forgetting)
+        observations = tuple(dict.fromkeys((*self.observed[d], *added)))
+        return self._with({**self.observed, d: observations}, no_forgetting=self.no_forgetting)
 
     def _with(self, observed: Mapping[int, Sequence[int]], *, no_forgetting: bool) -> Self:
         count = len(self._scopes)
@@ -324,17 +326,17 @@ class DecisionNetwork(Displayed):
             return Table([d], np.eye(variable.size)[variable.index(native(policy))])
         with _titled(f"the policy of {variable.name!r}"):
             if isinstance(policy, NamedTable):
-                seen = [variable_index(self.network, name) for name in policy.names]
-                if seen[:1] != [d] or not set(seen[1:]) <= set(self.observed[d]):
+                observations = [variable_index(self.network, name) for name in policy.names]
+                if observations[:1] != [d] or not set(observations[1:]) <= set(self.observed[d]):
                     raise InputError(
                         f"its axes are {', '.join(policy.names)}; give the axis of the decision, then those of "
                         "variables that it sees"
                     )
                 policy = policy.array
             else:
-                seen = [d, *self.observed[d]]
-            array = aligned_array([self.variables[v] for v in seen], policy)
-            return Table([*seen[1:], d], np.moveaxis(np.asarray(array, dtype=np.float64), 0, -1))
+                observations = [d, *self.observed[d]]
+            array = aligned_array([self.variables[v] for v in observations], policy)
+            return Table([*observations[1:], d], np.moveaxis(np.asarray(array, dtype=np.float64), 0, -1))
 
     def network_of(self, policies: Mapping[int, Table], *, check: bool = False) -> Model:
         """Return the Bayesian network in which some decisions follow policies; the others have equal probabilities."""
@@ -348,7 +350,10 @@ class DecisionNetwork(Displayed):
         chance = [v.name for n, v in enumerate(self.variables) if n not in self.observed]
         rows = [
             ("chance variables", sample(chance, len(chance)) or "none"),
-            *((f"decision {d}", f"sees {sample(seen, len(seen)) or 'nothing'}") for d, seen in self.decisions.items()),
+            *(
+                (f"decision {d}", f"sees {sample(observations, len(observations)) or 'nothing'}")
+                for d, observations in self.decisions.items()
+            ),
             ("utilities", sample(self.utilities, len(self.utilities)) or "none"),
         ]
         return [("name", self.name), *rows] if self.name else rows
@@ -372,7 +377,7 @@ def _check_mappings(**mappings: Any) -> None:
 
 @contextlib.contextmanager
 def _titled(what: str) -> Iterator[None]:
-    """Name the table in an error about it."""
+    """Put the name of the table before the text of an error of the block."""
     try:
         yield
     except InputError as error:
@@ -406,7 +411,7 @@ def _utility_of(network: Model, key: Any, values: Any) -> tuple[str, Table]:
     """Return the name and the table of a utility."""
     names = (key,) if isinstance(key, str) else key
     if not isinstance(names, tuple) or not names or not all(isinstance(name, str) for name in names):
-        taken = "a tuple of names: the utility, then the variables that it is about"
+        taken = "a tuple of names: the utility, then the variables that it depends on"
         raise arguments.wrong_type("a key of utilities", key, taken)
     with _titled(f"the utility {names[0]!r}"):
         scope = variable_indices(network, names[1:], "its variables")

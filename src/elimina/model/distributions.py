@@ -18,7 +18,7 @@ from elimina.model.table import Table, batches, joined_values
 from elimina.option_names import by_interface, option
 
 ROUNDING = 1e-3
-"""Largest distance of a row's sum from 1 that counts as rounding of decimals, of at least three places."""
+"""Largest distance of a row's sum from 1 that is attributed to the rounding of numbers to three or more decimals."""
 
 _SLACK = 1e-9
 """Relative slack: three times 0.333 misses 1 by 0.001 and a rounding error."""
@@ -30,7 +30,7 @@ logger = logging.getLogger("elimina")
 
 
 class Named(Protocol):
-    """A variable, as messages need it."""
+    """A variable whose name and states appear in messages."""
 
     @property
     def name(self) -> str:
@@ -177,7 +177,7 @@ def _normalised(factor: Table, child: int, sums: _Sums, in_place: bool) -> Table
 
 
 def _stays(factor: Table) -> bool:
-    """Return whether a factor cannot be normalised: defaults of sparse tables cannot be divided row by row."""
+    """Return whether a factor cannot be normalised: a sparse table's default cannot be divided row by row."""
     return factor.rows is not None and factor.default != 0
 
 
@@ -198,7 +198,7 @@ def _off(factors: Sequence[Table], children: Sequence[int]) -> Iterator[tuple[in
 
 
 def _off_together(factors: Sequence[Table], numbers: Sequence[int], size: int) -> Iterator[tuple[int, _Sums]]:
-    """Yield as ``_off`` does, for dense tables with the child last and rows of one size, which are summed at once."""
+    """Yield the same as ``_off`` for dense tables with the child last and rows of one size, summed at once."""
     flat = joined_values([factors[number] for number in numbers])
     # ``einsum`` is several times as fast as ``sum`` over a short axis; a product with ones would start threads.
     sums = np.einsum("ij->i", flat.reshape(-1, size), dtype=np.float64)

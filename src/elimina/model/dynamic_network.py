@@ -23,7 +23,7 @@ _SUFFIX = "[-1]"
 """Ending of the name of a variable of the previous slice."""
 
 _UNROLLED_BYTES = 500
-"""Least memory of a variable and its table in an unrolled network."""
+"""Lower bound on the bytes of a variable and its table in an unrolled network."""
 
 
 def previous_name(name: str) -> str:
@@ -92,7 +92,7 @@ class DynamicNetwork:
         if needed > (room := available_memory()):
             raise MemoryLimitError(
                 f"the network of {counted(count, 'slice')} takes about {bytes_text(needed)}, and "
-                f"{bytes_text(room)} are left: unroll fewer slices, or ask the DynamicModel, which unrolls none"
+                f"{bytes_text(room)} are left: unroll fewer slices, or use the methods of DynamicModel"
             )
         names = [Variable(slice_name(v.name, t), v.size, v.states) for t in range(count) for v in self.variables]
         factors = list(self.initial.factors)
@@ -235,11 +235,11 @@ def _aligned_transition(initial: Model, transition: Model) -> Model:
                 f"{arguments.names_like(variable.name, index)}"
             )
         positions[n] = index[variable.name]
-        other = variables[positions[n]]
-        if tuple(variable.all_states) != tuple(other.all_states):
+        initial_variable = variables[positions[n]]
+        if tuple(variable.all_states) != tuple(initial_variable.all_states):
             raise InputError(
                 f"variable {variable.name!r} has the states {list(variable.all_states)[:8]} in transition and "
-                f"{list(other.all_states)[:8]} in initial: list the same states in the same order"
+                f"{list(initial_variable.all_states)[:8]} in initial: list the same states in the same order"
             )
     factors: dict[int, Table] = {}
     for child, factor in zip(transition.children, transition.factors, strict=True):

@@ -1,7 +1,7 @@
 """Labels of data frames and series, and the table cells that belong to each label.
 
-pandas sorts rows and columns by their labels, so the order of its cells says nothing about the order of states. Nothing
-here imports pandas: a table with labels is recognised by its index.
+pandas sorts rows and columns by their labels, so the order of the cells need not be the order of the states. This
+module does not import pandas: a table with labels is recognised by its index.
 """
 
 from __future__ import annotations

@@ -178,7 +178,7 @@ class Model(Displayed):
                 raise InputError(f"factor {number} names variable {v}; the model has {len(self.variables)}")
             if self.variables[v].size != size:
                 raise InputError(
-                    f"factor {number} has {size} values for variable {self.variables[v].name!r}, "
+                    f"factor {number} has {counted(size, 'value')} for variable {self.variables[v].name!r}, "
                     f"which has {self.variables[v].size}"
                 )
 
@@ -598,7 +598,7 @@ class Model(Displayed):
 
 
 def _number(name: str, number: float) -> int | float:
-    """Return a Python or NumPy number, an int for an integer, otherwise a float; refuse what no float can hold."""
+    """Return a Python or NumPy number, an int for an integer, otherwise a float; reject numbers beyond a float."""
     exact = operator.index(number) if isinstance(number, bool) else arguments.number(name, number)
     is_infinite = number in (math.inf, -math.inf)
     if (exact == 0) != (number == 0) or (abs(exact) > sys.float_info.max and not is_infinite):
@@ -608,7 +608,7 @@ def _number(name: str, number: float) -> int | float:
 
 def added(terms: Sequence[int | float]) -> int | float:
     """Return a sum: exact for integers, rounded once for floats; the first infinite term if there is one."""
-    # Checks each type once, since a million terms have a few types.
+    # Each type is checked once, since a million terms have only a few types.
     if all(issubclass(kind, int) for kind in set(map(type, terms))):
         return sum(terms)
     infinite = next((term for term in terms if math.isinf(term)), None)

@@ -162,7 +162,7 @@ class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
         return outputs[0] if len(outputs) == 1 else numbers
 
     def __getattr__(self, name: str) -> Any:
-        # While a copy is made, Python looks up private names before it has an array; this would never end.
+        # While Python makes a copy, it looks up private names before ``array`` is set, and would recurse without end.
         if name.startswith("_") or name in NamedTable.__slots__ or not hasattr(self.array, name):
             raise AttributeError(f"a NamedTable has no attribute {name!r}")
         return getattr(self.array, name)
@@ -204,7 +204,7 @@ class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
 
 
 class ArraySlices(Mapping[str, NDArray[Any]]):
-    """Slices of one array by name; each is made when it is read, because making all takes a quarter of a small query.
+    """Slices of one array by name; each is made when it is read: making all would take a quarter of a small query.
 
     Args:
         array: Array of one axis.
@@ -300,6 +300,6 @@ def _plain(values: Any) -> Any:
 
 
 def _text_of(lines: Sequence[str], rows: int) -> str:
-    """Return lines of the first rows as a text that counts the others."""
+    """Return the lines of the first rows as a text, whose last line counts the other rows."""
     others = rows - _ROWS_SHOWN
     return "\n".join([*lines, f"and {others:,} more"] if others > 0 else lines)

@@ -36,8 +36,8 @@ def network_of_parents(parents: Mapping[str, Sequence[str]], states: Mapping[str
             raise InputError(f"states names the variable {name!r}, which the structure lacks{names_like(name, listed)}")
     variables = {name: variable_of(name, states[name], f"states[{name!r}]") for name in listed}
     cpds: dict[str | tuple[str, ...], Any] = {}
-    for name, others in listed.items():
-        family = (name, *others)
+    for name, names in listed.items():
+        family = (name, *names)
         cpds[family] = np.full([variables[member].size for member in family], 1 / variables[name].size)
     return Model.from_cpds(cpds, states=states)
 

@@ -1,4 +1,4 @@
-"""Models of another sense: costs to minimise, costs to maximise, or probabilities; and costs as integers."""
+"""Conversion of models between costs to minimise, costs to maximise and probabilities, and of costs to integers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _Values = NDArray[Any]
 _MAX_DECIMALS = 17
 _MAX_POWER = 300
-"""Most decimals that NumPy rounds to: it multiplies by a power of 10, which has to be a float."""
+"""Largest number of decimals to round to: NumPy multiplies by a power of 10, which has to be a float."""
 
 
 @arguments.with_checked_keywords()

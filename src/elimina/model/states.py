@@ -1,7 +1,7 @@
 """States of variables: str, int or bool, as models, evidence and answers have them.
 
-Variables find the index of a state (``model.variable``), of a cell or a label of a table (``model.cells``), and
-``problem.observations`` reads evidence.
+Indices of states are found by ``model.variable``; those of cells and labels of tables by ``model.cells``; and evidence
+is read by ``problem.observations``.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from elimina import arguments
 from elimina.errors import InputError
+from elimina.number_texts import counted
 
 State = str | int | bool
 Evidence = Mapping[str, Any] | Mapping[int, Any] | Mapping[str | int, Any]
@@ -26,7 +27,7 @@ _SHOWN = 8
 """Largest number of states in an error."""
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,999}")
-"""Texts of integers as ``str`` writes them; ``int`` takes many more."""
+"""Texts of integers as ``str`` writes them; ``int`` also reads texts such as 007 and 1_000."""
 
 BOOLEANS = {"true": True, "false": False}
 
@@ -38,7 +39,7 @@ _INTEGER_TEXT = re.compile(r"[+-]?[0-9]{1,1000}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class StateIndex:
-    """An index in the place of a state, for variables with named states.
+    """A state given by its index, for variables with named states.
 
     Attributes:
         index: Index of the state, from 0 on.
@@ -74,7 +75,7 @@ def checked_states(name: str, size: int, states: Iterable[Any]) -> tuple[State, 
         raise arguments.wrong_type("states", states, "a sequence of str, int or bool")
     plain_states = tuple(_plain(name, state) for state in states)
     if len(plain_states) != size:
-        raise InputError(f"variable {name!r} has {size} values but the states {states_text(plain_states)}")
+        raise InputError(f"variable {name!r} has {counted(size, 'value')} but the states {states_text(plain_states)}")
     if len(set(plain_states)) == len(set(map(str, plain_states))) == size:
         return plain_states
     seen: dict[State, State] = {}

@@ -53,15 +53,15 @@ _LARGEST_EXACT = 2**53
 """Largest integer up to which floats hold every integer."""
 
 BLOCK_CELLS = 1 << 16
-"""Cells of a large table that are worked on at a time, so that temporary arrays stay in the cache."""
+"""Number of cells of a large table to process at a time, so that temporary arrays stay in the cache."""
 
 _SMALL_CELLS = 1 << 12
-"""Cells of the largest table for which a call of its own takes longer than the work on its cells."""
+"""Largest number of cells of a small table: a NumPy call for it alone takes longer than the work on its cells."""
 
 _MAX_VALUES = 2**31
 
 LARGEST_NUMBER = 2**62
-"""Cells of the largest table whose cells are numbered in 64 bits."""
+"""Largest number of cells of a table whose cells are numbered in 64 bits."""
 
 
 class Table(Slotted):
@@ -113,7 +113,7 @@ class Table(Slotted):
         if rows is None:
             if self.values.ndim != len(self.scope):
                 raise InputError(
-                    f"a table's scope has length {len(self.scope)}, but its array has {self.values.ndim} axes: "
+                    f"a table's scope has length {len(self.scope)}, but its array has dimension {self.values.ndim}: "
                     "give one axis for each variable"
                 )
             self.sizes = self.values.shape
@@ -212,10 +212,10 @@ class Table(Slotted):
 
     def _like(self, scope: tuple[int, ...], values: Values) -> Table:
         """Return a table over another scope or with other values, both checked; a sparse table keeps its tuples."""
-        made = object.__new__(Table)
-        made.scope, made.values, made.rows, made.default = scope, values, self.rows, self.default
-        made.sizes = values.shape if self.rows is None else self.sizes
-        return made
+        table = object.__new__(Table)
+        table.scope, table.values, table.rows, table.default = scope, values, self.rows, self.default
+        table.sizes = values.shape if self.rows is None else self.sizes
+        return table
 
     def mapped(self, change: Callable[[Values], Values]) -> Table:
         """Return the table with its values, and its default, changed by a function of arrays."""
@@ -230,7 +230,7 @@ class Table(Slotted):
 
 
 _FEW_SIZES = 64
-"""Most sizes that are multiplied one by one; if there are more, equal ones are raised to powers."""
+"""Largest number of sizes that are multiplied one by one; of more sizes, equal ones are raised to powers."""
 
 
 class SizeProducts:
@@ -260,7 +260,9 @@ class Tables(Sequence[Table]):
     """A sequence of tables, with the list of them that the core reads."""
 
     def __init__(self, tables: Iterable[Table]) -> None:
-        self.all = tuple(tables)  # a tuple is not copied: the search for garbage would visit all tables of the copy
+        self.all = tuple(
+            tables
+        )  # a tuple is not copied, so the garbage collector need not visit a second list of all tables
 
     def __len__(self) -> int:
         return len(self.all)
@@ -516,7 +518,7 @@ def _kind(array: Values) -> str:
 
 
 def _check_integers(values: ArrayLike) -> None:
-    """Refuse integers that became floats and are no longer the same numbers."""
+    """Reject integers that became floats of other values."""
     for value in np.asarray(values, dtype=object).flat:
         if isinstance(value, int | np.integer) and not isinstance(value, bool):
             if not -(2**63) <= value <= FORBIDDEN:
@@ -534,10 +536,10 @@ def _mixed(value: int) -> str:
 def _as_doubles(array: Values) -> Values:
     with np.errstate(over="ignore", under="ignore"):
         doubles = array.astype(np.float64)
-    lost = ((doubles == 0) != (array == 0)) | (np.isinf(doubles) != np.isinf(array))
-    if lost.any():
+    is_lost = ((doubles == 0) != (array == 0)) | (np.isinf(doubles) != np.isinf(array))
+    if is_lost.any():
         raise InputError(
-            f"the value {array[lost].flat[0]!s} of a table of {array.dtype} is out of the range of 64-bit floats, "
+            f"the value {array[is_lost].flat[0]!s} of a table of {array.dtype} is out of the range of 64-bit floats, "
             "4.9e-324 to 1.8e308: scale the table, and give the factor as the model's constant"
         )
     return doubles

@@ -144,7 +144,7 @@ def variable_of(name: str, states: Any, argument: str) -> Variable:
 
 
 MAX_LISTED_STATES = 10**7
-"""Most states of a variable that may be listed one by one, in files, likelihoods and other packages' objects."""
+"""Largest number of states of a variable that are listed one by one, as files and other packages require."""
 
 
 def listed_states(variable: Variable) -> list[State]:
@@ -155,8 +155,7 @@ def listed_states(variable: Variable) -> list[State]:
     """
     if variable.size > MAX_LISTED_STATES:
         raise InputError(
-            f"variable {variable.name!r} has {counted(variable.size, 'state')}, which would be listed one by "
-            f"one here, and "
+            f"variable {variable.name!r} has {counted(variable.size, 'state')}, which would have to be listed; "
             f"at most {MAX_LISTED_STATES:,} can be: give the variable fewer (.wcsp and .cfn files, for models of "
             "costs, list none)"
         )
@@ -185,7 +184,7 @@ def index_of(variable: Variable, state: Any) -> int:
             return state.index
         raise InputError(
             f"variable {variable.name!r} has no state of index {state.index}; "
-            f"its {variable.size} states have the indices 0 to {variable.size - 1}"
+            f"its {counted(variable.size, 'state')} have the indices 0 to {variable.size - 1}"
         )
     state = native(state)
     index = variable.find(state) if isinstance(state, str | int) else None

@@ -246,8 +246,8 @@ _MAX_ROWS = 60
 _MAX_OBSERVATIONS = 500
 
 
-class Asked(NamedTuple):
-    """A user's question to a model.
+class Question(NamedTuple):
+    """A user's question about a model.
 
     Attributes:
         model: Model of the question.
@@ -276,7 +276,7 @@ class Effect(NamedTuple):
     cells: tuple[str, ...]
 
 
-def sensitivity_section(asked: Asked, result: Result, deadline: float) -> Markup:
+def sensitivity_section(asked: Question, result: Result, deadline: float) -> Markup:
     """Return a table of the observations, the one with the largest effect first; a note if no effect is known.
 
     Args:
@@ -323,7 +323,7 @@ def _state_text(state: Any) -> str:
 
 
 def _by_junction_tree(
-    asked: Asked, task: str, names: Sequence[str], deadline: float
+    asked: Question, task: str, names: Sequence[str], deadline: float
 ) -> tuple[tuple[str, ...], list[Effect]]:
     model, evidence, query, options = asked
     # The posteriors have to be exact: errors of two estimates would look like effects of an observation.
@@ -366,7 +366,7 @@ def _by_junction_tree(
 
 
 def _by_solving(
-    asked: Asked, result: Result, names: Sequence[str], deadline: float
+    asked: Question, result: Result, names: Sequence[str], deadline: float
 ) -> tuple[tuple[str, ...], list[Effect]]:
     model, evidence, query, options = asked
     task: Task = result.task  # type: ignore[assignment]

@@ -93,7 +93,7 @@ def _details(model: Model, result: Result | None, name: str, is_observed: bool) 
         pairs = sorted(result.marginals[variable.name].items(), key=lambda pair: -pair[1])
         lines += [(f"{short(state, _STATE_LETTERS)}: {probability_text(p)}", p) for state, p in pairs[:_MAX_STATES]]
         if len(pairs) > _MAX_STATES:
-            lines.append((f"and {len(pairs) - _MAX_STATES:,} states more", None))
+            lines.append((f"and {len(pairs) - _MAX_STATES:,} more states", None))
     if result is not None and result.assignment is not None and variable.name in result.assignment:
         lines.append((f"assigned {short(result.assignment[variable.name], _STATE_LETTERS)}", None))
     return lines

@@ -26,11 +26,11 @@ def shown_tree(plan: Plan, model: Model) -> Diagram:
         plan: Plan that eliminates at least one variable.
         model: Model of the plan, for the names of variables.
     """
-    whole = plan.whole
-    domains = {v: size for factor in whole.factors for v, size in zip(factor.scope, factor.sizes, strict=True)}
-    sizes = [domains.get(v, 1) for v in range(1 + max((*whole.order, *whole.kept)))]
-    scopes = [factor.scope for factor in whole.factors if factor.scope]
-    cliques = central_cliques(scopes, sizes, whole.order, whole.kept)
+    whole_plan = plan.whole
+    domains = {v: size for factor in whole_plan.factors for v, size in zip(factor.scope, factor.sizes, strict=True)}
+    sizes = [domains.get(v, 1) for v in range(1 + max((*whole_plan.order, *whole_plan.kept)))]
+    scopes = [factor.scope for factor in whole_plan.factors if factor.scope]
+    cliques = central_cliques(scopes, sizes, whole_plan.order, whole_plan.kept)
     names = [name_of(model, v) for v in range(len(sizes))]
     diagram = junction_tree_diagram(cliques, sizes, names, MAX_CLIQUES)
     shown = breadth_first(cliques, MAX_CLIQUES)

@@ -8,7 +8,7 @@ from elimina.methods.junction_tree import JunctionTree
 from elimina.number_texts import probability_text
 from elimina.planning.options import Options
 from elimina.problem.tasks import described
-from elimina.reporting.answers import Asked
+from elimina.reporting.answers import Question
 from elimina.reporting.html import Markup, bar, joined, paragraph, short, table
 from elimina.result import Result
 from elimina.strategies.call import Call
@@ -23,12 +23,12 @@ _MAX_QUERIES = 5
 _MAX_ROWS = 10
 
 
-def can_vary(asked: Asked, result: Result) -> bool:
+def can_vary(asked: Question, result: Result) -> bool:
     """Return whether parameters can be varied: in a Bayesian network, for posteriors of variables named by a query."""
     return bool(asked.model.children is not None and asked.query and described(result.task).is_marginal)
 
 
-def parameters_section(asked: Asked, result: Result, deadline: float) -> Markup:
+def parameters_section(asked: Question, result: Result, deadline: float) -> Markup:
     """Return tables for the most probable states of the query's first unobserved variables; empty if nothing varies.
 
     Args:

@@ -37,8 +37,8 @@ def shown_tour(problem: TourProblem, tour: Sequence[int] | None) -> Diagram | No
     lengths = [int(problem.distances[a, b]) for a, b in diagram.edges]
     longest = max(map(abs, lengths)) or 1
     details: list[list[tuple[str, float | None]]] = [[] for _ in range(problem.cities)]
-    for (city, after), length in zip(diagram.edges, lengths, strict=True):
-        details[city].append((f"to city {after + 1:,}: {length:,}", length / longest))
+    for (city, next_city), length in zip(diagram.edges, lengths, strict=True):
+        details[city].append((f"to city {next_city + 1:,}: {length:,}", length / longest))
     return replace(diagram, details=details)
 
 

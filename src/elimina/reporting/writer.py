@@ -30,7 +30,7 @@ from elimina.planning.options import DEFAULT, Options
 from elimina.problem.tasks import Task, TaskName, task_of
 from elimina.reporting import page_agents, page_search, tours
 from elimina.reporting.answers import (
-    Asked,
+    Question,
     answer_rows,
     answer_section,
     assignment_table,
@@ -183,7 +183,7 @@ def report(
     shown: dict[str, State] = {graphical[name].name: _shown(graphical[name], state) for name, state in states.items()}
     asked = [] if query is None else variable_indices(graphical, query, "query")
     names = None if query is None else [graphical.variables[v].name for v in asked]
-    return writer.write_model(Asked(graphical, shown, names, settings), answered_task, title)
+    return writer.write_model(Question(graphical, shown, names, settings), answered_task, title)
 
 
 def _shown(variable: Variable, state: Any) -> Any:
@@ -203,13 +203,13 @@ class _PageWriter:
         self._result: Result | None = None
         self._is_interrupted = False
 
-    def write_model(self, asked: Asked, task: Task, title: str | None) -> Report:
+    def write_model(self, asked: Question, task: Task, title: str | None) -> Report:
         model = asked.model
         history: list[Bounds] = []
         observed = [model.index(name) for name in asked.evidence]
         # The answer may take all the time that it gets, so shorter sections come first.
         graph = self._graph(model, [model.index(name) for name in asked.query or ()], observed)
-        plan = self._made(
+        plan = self._attempt(
             "plan",
             lambda: api.plan(model, task, evidence=asked.evidence, query=asked.query, options=asked.options),
             _SECTION_SHARE,
@@ -224,7 +224,7 @@ class _PageWriter:
             self._add("plan", "Plan", lambda: plan_section(plan, model))
         options = replace(asked.options, on_bounds=history.append)
         limit = self._seconds(_ANSWER_SHARE)
-        result = self._result = self._made(
+        result = self._result = self._attempt(
             "answer",
             lambda: api.solve(
                 model, task, evidence=asked.evidence, query=asked.query, time_limit=limit, options=options
@@ -248,7 +248,7 @@ class _PageWriter:
         graph = self._graph(model, [], [])
         limit, memory, threads = self._seconds(_ANSWER_SHARE), options.memory, options.threads
         settings = AgentOptions(listener=deliveries.append)
-        result = self._result = self._made(
+        result = self._result = self._attempt(
             "answer",
             lambda: solve_by_agents(problem, memory=memory, threads=threads, time_limit=limit, options=settings),
         )
@@ -263,7 +263,9 @@ class _PageWriter:
     def write_constraints(self, model: ConstraintModel, options: Options, title: str | None) -> Report:
         self._add("figures", "Figures", lambda: figures(figures_of(model)))
         profile, limit = page_search.Profile(), self._seconds(_SEARCH_SHARE)
-        result = self._result = self._made("answer", lambda: page_search.solve(model, profile, limit, options.threads))
+        result = self._result = self._attempt(
+            "answer", lambda: page_search.solve(model, profile, limit, options.threads)
+        )
         if result is not None:
             self._add("answer", "Answer", lambda: _constraint_answer(result))
             self._add("search", "Profile of the search", lambda: page_search.search_section(result, profile))
@@ -276,7 +278,7 @@ class _PageWriter:
             history.append(Bounds(state.seconds, state.bound, state.length))
 
         limit = self._seconds(_SEARCH_SHARE)
-        result = self._result = self._made(
+        result = self._result = self._attempt(
             "answer", lambda: solve_tsp(problem, time_limit=limit, on_improvement=record)
         )
         if result is not None:
@@ -303,7 +305,7 @@ class _PageWriter:
             diagram = shown_graph(model, queried, observed)
             return PageDiagram(diagram, page_layout(diagram))
 
-        return self._made("graph", placed, _SECTION_SHARE) if model.variables else None
+        return self._attempt("graph", placed, _SECTION_SHARE) if model.variables else None
 
     def _add_graph(self, graph: PageDiagram | None, model: Model, result: Result | None) -> None:
         if graph is not None:
@@ -316,17 +318,17 @@ class _PageWriter:
             diagram = describe()
             return PageDiagram(diagram, page_layout(diagram) if layout is None else layout)
 
-        drawing = self._made(title.lower(), drawn, _SECTION_SHARE if layout is None else None)
+        drawing = self._attempt(title.lower(), drawn, _SECTION_SHARE if layout is None else None)
         if drawing is not None:
             self._diagrams.append(drawing)
             self._sections.append(PageSection(drawing.diagram.key, title, drawing.markup()))
 
     def _add(self, key: str, title: str, make: Callable[[], Markup]) -> None:
-        body = self._made(title.lower(), make)
+        body = self._attempt(title.lower(), make)
         if body is not None:
             self._sections.append(PageSection(key, title, body))
 
-    def _made(self, what: str, make: Callable[[], Made], share: float | None = None) -> Made | None:
+    def _attempt(self, what: str, make: Callable[[], Made], share: float | None = None) -> Made | None:
         """Make a section, or a part of it; None if an error or an interrupt prevents it, which the page notes.
 
         After an interrupt, long sections are left out.
@@ -360,7 +362,7 @@ class _PageWriter:
     def _page(self, title: str) -> Report:
         result = self._result
         if result is not None and result.ended_by is not None:
-            self._notes.append(f"The computation was ended ({result.ended_by}): the answer is what was known by then.")
+            self._notes.append(f"The computation was ended ({result.ended_by}): the answer is the best one so far.")
         return Report(page(title, self._sections, self._diagrams, self._notes), result)
 
 

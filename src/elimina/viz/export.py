@@ -74,7 +74,7 @@ def _quoted(text: str) -> str:
 
 
 def _graphml(diagram: Diagram, model: Model) -> Iterator[str]:
-    from xml.sax.saxutils import escape  # loads what opens URLs
+    from xml.sax.saxutils import escape  # imported here: it loads modules for URLs
 
     kind = "directed" if diagram.is_directed else "undirected"
     yield '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'

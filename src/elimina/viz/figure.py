@@ -199,9 +199,9 @@ def _draw_bars(canvas: Canvas, diagram: Diagram, positions: Points, marks: Marks
             corners.append((at, height - bar / 2))
             lengths.append((bars, share))
             canvas.text(at + bars + font / 2, height, percentage(share), points, gid="share", centred=False, zorder=5)
-    whole = np.array([(length, bar) for length, _ in lengths])
+    full_lengths = np.array([(length, bar) for length, _ in lengths])
     filled = np.array([(length * share, bar) for length, share in lengths])
-    canvas.rectangles(np.array(corners), whole, "tracks", BACKGROUND)
+    canvas.rectangles(np.array(corners), full_lengths, "tracks", BACKGROUND)
     canvas.rectangles(np.array(corners), filled, "bars", OUTLINE)
 
 

@@ -38,9 +38,9 @@ def central_cliques(
         order: Elimination order.
         kept: Variables that are not eliminated.
     """
-    planned = plan_tree(scopes, sizes, order, kept)
-    cliques = [clique.scope for clique in junction_tree(planned)]
-    return junction_tree(plan_tree(cliques, sizes, planned.central_order(), kept))
+    planned_tree = plan_tree(scopes, sizes, order, kept)
+    cliques = [clique.scope for clique in junction_tree(planned_tree)]
+    return junction_tree(plan_tree(cliques, sizes, planned_tree.central_order(), kept))
 
 
 def junction_tree_diagram(

@@ -40,7 +40,7 @@ def check_timeline(path: str | os.PathLike[str]) -> None:
 def draw_timeline(
     deliveries: Sequence[Delivery], agents: Sequence[str], path: str | os.PathLike[str], title: str
 ) -> None:
-    """Draw a run over simulated time; marks name their message when pointed at.
+    """Draw a run over simulated time; pointing at a mark shows its message.
 
     Args:
         deliveries: All deliveries of the run.
@@ -104,8 +104,10 @@ def _drawing(deliveries: Sequence[Delivery], agents: Sequence[str], title: str) 
         colour = _COLOURS.get(message.kind, _OTHER)
         start = f'x1="{at(message.sent):.2f}" y1="{lanes[message.sender]}"'
         end_point = f'x2="{at(message.begun):.2f}" y2="{lanes[message.receiver]}"'
-        what = f"{message.kind} from {message.sender} to {message.receiver}, {bytes_text(message.size)}, sent at "
-        text = escape(f"{what}{seconds_text(message.sent)}")
+        description = (
+            f"{message.kind} from {message.sender} to {message.receiver}, {bytes_text(message.size)}, sent at "
+        )
+        text = escape(f"{description}{seconds_text(message.sent)}")
         marks.append(f'<line {start} {end_point} stroke="{colour}" class="{message.kind}"><title>{text}</title></line>')
     marks.append(f'</g>\n<g id="work" fill="{OUTLINE}">')
     for delivery in deliveries:

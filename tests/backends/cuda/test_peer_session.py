@@ -181,8 +181,8 @@ def test_an_interrupt_ends_all_gpus_of_a_divided_plan(two, monkeypatch):
 @pytest.fixture
 def every_bucket(monkeypatch):
     """Agents leave no bucket to the CPU."""
-    monkeypatch.setattr(engine, "LEAST_WORK", 0)
-    monkeypatch.setattr(engine, "AT_ONCE", 0)
+    monkeypatch.setattr(engine, "MIN_GPU_COMBINATIONS", 0)
+    monkeypatch.setattr(engine, "MAX_JOINED_COMBINATIONS", 0)
 
 
 AGENTS = [("dpop", {}), ("adpop", {"ibound": 2}), ("mb-dpop", {"memory": 800}), ("dpop", {"filtering": 2})]
@@ -270,7 +270,7 @@ def break_at(kind, name, number):
     patch.setattr(kind, name, failing)
 
 if KIND == "agents":
-    engine.LEAST_WORK = engine.AT_ONCE = 0
+    engine.MIN_GPU_COMBINATIONS = engine.MAX_JOINED_COMBINATIONS = 0
     problem = Problem.from_model(stars(4, 5))
     expected = solve_by_agents(problem)
     break_at(session.CudaSession, "run", 3)

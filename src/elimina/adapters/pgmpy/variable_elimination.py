@@ -28,15 +28,15 @@ _ORDERS = ("greedy", "minfill", "minneighbors", "minweight", "weightedminfill")
 
 
 class UnknownStateError(InputError, KeyError):
-    """Evidence about a state that its variable does not have: a ``KeyError`` in pgmpy."""
+    """Error about evidence on a state that its variable does not have; pgmpy raises a ``KeyError``."""
 
     __str__ = InputError.__str__
 
 
 class VariableElimination:
-    """Queries as of ``pgmpy.inference.VariableElimination``, and predictions as of pgmpy's networks.
+    """Queries with the interface of ``pgmpy.inference.VariableElimination``, and predictions with that of networks.
 
-    Variables and states are given and returned as pgmpy has them.
+    Arguments and answers hold pgmpy's own variables and states.
 
     Args:
         model: A network of pgmpy, or a model.
@@ -192,7 +192,7 @@ class VariableElimination:
         return 1 / total
 
     def induced_graph(self, elimination_order: Sequence[Hashable]) -> Any:
-        """Return the networkx graph of the factors' scopes and of those that eliminating the variables makes.
+        """Return the networkx graph of the factors' scopes and of the scopes that arise during elimination.
 
         Args:
             elimination_order: All variables, in the order in which they are eliminated.
@@ -208,7 +208,7 @@ class VariableElimination:
         )
 
     def induced_width(self, elimination_order: Sequence[Hashable]) -> int:
-        """Return the largest number of variables in a table that eliminating the variables makes.
+        """Return the largest number of variables in a table that arises during elimination.
 
         Args:
             elimination_order: All variables, in the order in which they are eliminated.
@@ -392,9 +392,9 @@ class VariableElimination:
         names = _named(argument, variables)
         is_list = isinstance(evidence, list | tuple | set)
         observed = set(map(str, evidence)) if is_list else self._observed(evidence).keys()
-        both = next((name for name in names if name in observed), None)
-        if both is not None:
-            raise InputError(f"variable {both!r} is in the query and in the evidence: leave it out of one of them")
+        repeated = next((name for name in names if name in observed), None)
+        if repeated is not None:
+            raise InputError(f"variable {repeated!r} is in the query and in the evidence: leave it out of one of them")
         return names
 
     def _is_missing(self, name: str, state: Any) -> bool:
@@ -443,15 +443,15 @@ def _ancestral(model: Model, names: Iterable[str]) -> Model:
     scopes: dict[int, set[int]] = {}
     for child, table in tables:
         scopes.setdefault(child, set()).update(table.scope)
-    kept: set[int] = set()
+    ancestors: set[int] = set()
     waiting = [model.index(name) for name in names]
     while waiting:
         v = waiting.pop()
-        if v not in kept:
-            kept.add(v)
+        if v not in ancestors:
+            ancestors.add(v)
             waiting.extend(scopes.get(v, ()))
-    number_of = {v: number for number, v in enumerate(sorted(kept))}
-    factors = [table.over([number_of[v] for v in table.scope]) for child, table in tables if child in kept]
+    number_of = {v: number for number, v in enumerate(sorted(ancestors))}
+    factors = [table.over([number_of[v] for v in table.scope]) for child, table in tables if child in ancestors]
     return Model([model.variables[v] for v in number_of], factors, sense="probability")
 
 

@@ -57,12 +57,12 @@ class LazyPropagation:
         self._set({**self._evidence, **self._read(evidence)})
 
     def eraseEvidence(self, variable: Name) -> None:
-        """Take back the evidence about a variable."""
+        """Remove the evidence about a variable."""
         erased = self._name(variable)
         self._set({v: what for v, what in self._evidence.items() if v != erased})
 
     def eraseAllEvidence(self) -> None:
-        """Take back all evidence."""
+        """Remove all evidence."""
         self.setEvidence({})
 
     def hasEvidence(self, variable: Name) -> bool:

@@ -12,6 +12,7 @@ from elimina.cp.xcsp3.elements import ElementContents
 from elimina.cp.xcsp3.tables import post_table, rows_of_table
 from elimina.cp.xcsp3.terms import Operand, Terms, number, rows_of, span, together, tokens
 from elimina.errors import UnsupportedError
+from elimina.number_texts import counted
 
 MAX_STATES = 1 << 16
 """Largest number of states of an automaton that is made deterministic."""
@@ -57,7 +58,7 @@ class Arguments:
             return xs
         factors = terms.items(coefficients.text)
         if len(factors) != len(xs):
-            raise TextError(f"<{self.name}> has {len(xs)} items and {len(factors)} coefficients")
+            raise TextError(f"<{self.name}> has {counted(len(xs), 'item')} and {counted(len(factors), 'coefficient')}")
         return [terms.product([factor, x]) for factor, x in zip(factors, xs, strict=True)]
 
     def sum(self, terms: Terms) -> Expression:
@@ -217,7 +218,9 @@ def _cardinality(terms: Terms, arguments: Arguments) -> None:
         else:
             counts += terms.items(token)
     if len(counts) != len(values):
-        raise TextError(f"<cardinality> has {len(values)} values and {len(counts)} numbers of occurrences")
+        raise TextError(
+            f"<cardinality> has {counted(len(values), 'value')} and {counted(len(counts), 'number')} of occurrences"
+        )
     closed = values_at.attribute("closed", "false") == "true"
     if all(isinstance(value, int) for value in values):
         # A value may be listed twice, which the mapping of Model.cardinality could not hold.
@@ -253,7 +256,7 @@ def _rank(terms: Terms, rank: str, position: Expression, hits: Sequence[Operand]
 
 
 def _extreme_place(terms: Terms, arguments: Arguments) -> None:
-    """Post <minimumArg> or <maximumArg>: a condition on the place of the extreme."""
+    """Post <minimumArg> or <maximumArg>: a condition on the position of the extreme."""
     model, xs = terms.model, arguments.main(terms)
     rank, condition = arguments.contents.attribute("rank", "any"), arguments.text("condition")
     start = _start(arguments.contents.child("list"))
@@ -326,7 +329,7 @@ def _channel(terms: Terms, arguments: Arguments) -> None:
 def _instantiation(terms: Terms, arguments: Arguments) -> None:
     xs, values = arguments.main(terms), terms.items(arguments.text("values"))
     if len(xs) != len(values):
-        raise TextError(f"<instantiation> has {len(xs)} variables and {len(values)} values")
+        raise TextError(f"<instantiation> has {counted(len(xs), 'variable')} and {counted(len(values), 'value')}")
     for x, value in zip(xs, values, strict=True):
         terms.model.add(terms.relation("eq", x, value))
 

@@ -81,13 +81,13 @@ class ElementContents:
             UnsupportedError: A child or an attribute was not read; it is named.
             TextError: A text was not read.
         """
-        where = f"<{self._owner}>" if self.name == self._owner else f"<{self.name}> of <{self._owner}>"
+        location = f"<{self._owner}>" if self.name == self._owner else f"<{self.name}> of <{self._owner}>"
         for name, value in self._element.attributes.items():
             if name not in self._attributes:
-                raise UnsupportedError(f'{name}="{value[:40]}" of {where} is not supported')
+                raise UnsupportedError(f'{name}="{value[:40]}" of {location} is not supported')
         for position, child in enumerate(self._element.children):
             if position not in self._children:
-                raise UnsupportedError(f"<{child.tag}> in {where} is not supported here")
+                raise UnsupportedError(f"<{child.tag}> in {location} is not supported here")
             self._children[position].check()
         if not self._is_text_read and self._element.text:
-            raise TextError(f"expected elements in {where}, found the text {self._element.text[:40]!r}")
+            raise TextError(f"expected elements in {location}, found the text {self._element.text[:40]!r}")

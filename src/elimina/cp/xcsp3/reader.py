@@ -17,6 +17,7 @@ from elimina.cp.xcsp3.terms import MAX_ITEMS, Array, Terms, number, span, tokens
 from elimina.errors import InputError, UnsupportedError
 from elimina.io.parsing import reraise
 from elimina.io.xml_documents import Document, Element
+from elimina.number_texts import counted
 
 _PLACEHOLDER = re.compile(r"%(\d+|\.\.\.)")
 _SYMBOL = re.compile(r"[A-Za-z_]\w*")
@@ -246,23 +247,25 @@ class Reader:
         if len(lists) == 1:
             lists[0].attribute("collect", "1")
         if sum(widths) != width:
-            raise TextError(f"<slide> collects {sum(widths)} variables for a constraint of {width}")
+            raise TextError(f"<slide> collects {counted(sum(widths), 'variable')} for a constraint of {width}")
         for each, size, step in zip(names, widths, steps, strict=True):
             if step < 1 or not 0 < size <= len(each):
-                raise TextError(f"<slide> has {len(each)} variables, {size} at a time with an offset of {step}")
+                raise TextError(
+                    f"<slide> has {counted(len(each), 'variable')}, {size} at a time with an offset of {step}"
+                )
         for listed in lists:
             listed.check()
         is_circular = contents.attribute("circular", "false") == "true"
         last = len(names[0]) if is_circular else len(names[0]) - widths[0] + 1
         _check_frame(element, "circular")
-        for turn in range(math.ceil(last / steps[0])):
+        for shift in range(math.ceil(last / steps[0])):
             window: list[str] = []
             for each, size, step in zip(names, widths, steps, strict=True):
-                if not is_circular and turn * step + size > len(each):
+                if not is_circular and shift * step + size > len(each):
                     raise TextError(
                         f"<slide> has too few variables in a list of {len(each)}, next to one of {len(names[0])}"
                     )
-                window += [each[(turn * step + i) % len(each)] for i in range(size)]
+                window += [each[(shift * step + i) % len(each)] for i in range(size)]
             self._constraint(_filled(template, window, width - 1))
 
     def _objective(self, element: Element) -> Expression:
@@ -344,5 +347,5 @@ def read_xcsp3(path: Path, data: bytes) -> Model:
     except RecursionError:
         reraise(path, document.line, TextError("the nesting is too deep"))
     except InputError as error:
-        # The solver refuses an argument, which comes from the file.
+        # The solver rejects an argument that comes from the file.
         reraise(path, document.line, TextError(str(error)))

@@ -14,6 +14,7 @@ import numpy as np
 
 from elimina._core import TextError
 from elimina.cp.xcsp3.terms import Operand, Terms, number, span
+from elimina.number_texts import counted
 
 MAX_CELLS = 1 << 20
 """Largest number of tuples to which rows are expanded; in larger tables, each row becomes a clause or a Boolean."""
@@ -104,7 +105,10 @@ def rows_of_table(text: str, arity: int) -> list[Row]:
     rows: list[Row] = []
     for cells in texts:
         if len(cells) != arity:
-            raise TextError(f"the tuple ({','.join(cells)[:40]}) has {len(cells)} values for {arity} variables")
+            raise TextError(
+                f"the tuple ({','.join(cells)[:40]}) has {counted(len(cells), 'value')} "
+                f"for {counted(arity, 'variable')}"
+            )
         rows.append([Cell.read(cell, arity) for cell in cells])
     return rows
 

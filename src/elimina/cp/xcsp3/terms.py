@@ -13,6 +13,7 @@ from elimina.cp.expressions import Expression, Relation
 from elimina.cp.model import Model
 from elimina.cp.operands import MAX_INTEGER
 from elimina.errors import UnsupportedError
+from elimina.number_texts import counted
 
 
 @dataclass
@@ -200,7 +201,9 @@ class Terms:
     def _ranges(self, indices: str, array: Array, token: str) -> list[range]:
         index_texts = re.findall(r"\[([^\[\]]*)\]", indices)
         if len(index_texts) != len(array.sizes):
-            raise TextError(f"{token[:40]} has {len(index_texts)} indices; the array has {len(array.sizes)} dimensions")
+            raise TextError(
+                f"{token[:40]} has {len(index_texts)} indices; the array has {counted(len(array.sizes), 'dimension')}"
+            )
         ranges = []
         for index_text, size, start in zip(index_texts, array.sizes, array.starts, strict=True):
             index_text = index_text.strip()
@@ -321,24 +324,24 @@ class FunctionCall:
         if match[2] is None:
             return FunctionCall("", match[1], []), position
         arguments: list[FunctionCall] = []
-        rest = _END.match(text, position)
-        if rest is not None and rest[1] == ")":
-            return FunctionCall(match[1], "", arguments), rest.end()
+        end_match = _END.match(text, position)
+        if end_match is not None and end_match[1] == ")":
+            return FunctionCall(match[1], "", arguments), end_match.end()
         while True:
             argument, position = FunctionCall._from(text, position)
             arguments.append(argument)
-            rest = _END.match(text, position)
-            if rest is None:
+            end_match = _END.match(text, position)
+            if end_match is None:
                 raise TextError(f"expected a comma or a parenthesis, found {text[position : position + 40].strip()!r}")
-            position = rest.end()
-            if rest[1] == ")":
+            position = end_match.end()
+            if end_match[1] == ")":
                 return FunctionCall(match[1], "", arguments), position
 
     def takes(self, min_count: int, max_count: int) -> None:
         """Raise ``TextError`` if there are fewer or more arguments."""
         if not min_count <= len(self.arguments) <= max_count:
-            wanted = f"{min_count}" if min_count == max_count else f"at least {min_count}"
-            raise TextError(f"{self.operator} has {len(self.arguments)} arguments; expected {wanted}")
+            expected = f"{min_count}" if min_count == max_count else f"at least {min_count}"
+            raise TextError(f"{self.operator} has {counted(len(self.arguments), 'argument')}; expected {expected}")
 
 
 def _split_condition(condition: str) -> tuple[str, str]:
@@ -396,14 +399,14 @@ def span(token: str) -> range:
 def tokens(text: str) -> Iterator[str]:
     """Yield the items of a list, which is split at blanks outside parentheses."""
     depth, token = 0, ""
-    for piece in re.split(r"(\s+|[()])", text):
-        depth += (piece == "(") - (piece == ")")
-        if piece.isspace() and depth == 0:
+    for part in re.split(r"(\s+|[()])", text):
+        depth += (part == "(") - (part == ")")
+        if part.isspace() and depth == 0:
             if token:
                 yield token
             token = ""
-        elif not piece.isspace():
-            token += piece
+        elif not part.isspace():
+            token += part
     if depth:
         raise TextError(f"the parentheses do not match in {text.strip()[:40]!r}")
     if token:

@@ -20,6 +20,7 @@ from elimina.io.codecs import Codec
 from elimina.model.model import Model
 from elimina.model.states import State
 from elimina.model.variable import listed_states
+from elimina.number_texts import counted
 from elimina.option_names import by_interface
 
 
@@ -150,7 +151,7 @@ def _read_constraint(builder: Builder, name: str, constraint: dict[str, Any]) ->
     sizes = [builder.variables[v].size for v in scope]
     costs = _list(constraint, "vals", what)
     if len(costs) != math.prod(sizes):
-        raise TextError(f"expected {math.prod(sizes)} costs of {what}, found {len(costs)}")
+        raise TextError(f"expected {counted(math.prod(sizes), 'cost')} of {what}, found {len(costs)}")
     if not all(type(cost) in (int, float) for cost in costs):
         costs = [_cost(cost, what) for cost in costs]
     builder.add_full(scope, builder.costs(costs).reshape(sizes))

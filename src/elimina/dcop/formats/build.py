@@ -194,36 +194,36 @@ class Builder:
             default: Cost of tuples that are not listed; None if all have to be.
             name: Name of the function in the file.
         """
-        kept = list(dict.fromkeys(scope))
+        distinct = list(dict.fromkeys(scope))
         values = self.costs([*costs, 0 if default is None else default])
         listed, rest = values[:-1], values[-1].item()
-        if len(kept) < len(scope):
+        if len(distinct) < len(scope):
             first = [scope.index(v) for v in scope]
             agree = (rows == rows[:, first]).all(axis=1)
-            rows, listed = rows[agree][:, [scope.index(v) for v in kept]], listed[agree]
-        if not kept and len(listed):
+            rows, listed = rows[agree][:, [scope.index(v) for v in distinct]], listed[agree]
+        if not distinct and len(listed):
             if (listed != listed[0]).any():
                 raise TextError(f"function {name!r} of no variables is listed with two costs")
             self.tables.append(Table((), listed[0]))
             return
-        sizes = [self.variables[v].size for v in kept]
+        sizes = [self.variables[v].size for v in distinct]
         if default is None and (count := len(np.unique(rows, axis=0))) < math.prod(sizes):
             raise TextError(
                 f"function {name!r} has a cost for {count} of its {math.prod(sizes)} tuples; "
                 f"give it a default for the rest"
             )
         try:
-            self.tables.append(table_of_tuples(kept, sizes, rest, rows, listed))
+            self.tables.append(table_of_tuples(distinct, sizes, rest, rows, listed))
         except TextError as error:
             raise TextError(f"function {name!r}: {error}") from None
 
     def add_full(self, scope: Sequence[int], values: NDArray[Any]) -> None:
         """Add a function by all its costs, the last variable fastest; only equal values of repeated variables count."""
-        kept = list(dict.fromkeys(scope))
-        if len(kept) < len(scope):
-            grid = np.ogrid[tuple(slice(self.variables[v].size) for v in kept)]
-            values = values[tuple(grid[kept.index(v)] for v in scope)]
-        self.tables.append(Table(kept, values))
+        distinct = list(dict.fromkeys(scope))
+        if len(distinct) < len(scope):
+            grid = np.ogrid[tuple(slice(self.variables[v].size) for v in distinct)]
+            values = values[tuple(grid[distinct.index(v)] for v in scope)]
+        self.tables.append(Table(distinct, values))
 
     def claim(self, scope: Sequence[int], name: str) -> int:
         """Return the number of cells of a table that is about to be filled.
@@ -306,9 +306,9 @@ def functions(model: Model, *, with_constant: bool) -> Iterator[tuple[str, Table
     if constant and (with_constant or math.isinf(constant)):
         if not model.variables:
             raise InputError(f"the problem has the constant cost {constant} but no variable; the format cannot hold it")
-        whole = isinstance(constant, int) and abs(constant) < FORBIDDEN
+        is_whole = isinstance(constant, int) and abs(constant) < FORBIDDEN
         size = model.variables[0].size
-        yield f"c{number}", Table((0,), np.full(size, constant, dtype=np.int64 if whole else np.float64))
+        yield f"c{number}", Table((0,), np.full(size, constant, dtype=np.int64 if is_whole else np.float64))
 
 
 def listed(name: str, table: Table, model: Model) -> tuple[list[str], list[int | float], int | float]:

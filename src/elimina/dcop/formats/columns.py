@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from elimina._core import TextError
 from elimina.errors import UnsupportedError
+from elimina.number_texts import counted
 
 Column = NDArray[Any]
 EXACT = 2**53
@@ -102,8 +103,8 @@ def arithmetic(kind: type[ast.operator], lhs: Column, rhs: Column) -> Column:
         raise TextError("the expression divides by zero")
     lhs, rhs = _number(lhs), _number(rhs)
     if "O" not in (lhs.dtype.kind, rhs.dtype.kind) and kind is not ast.Pow:
-        whole = lhs.dtype.kind == rhs.dtype.kind == "i"
-        if not (whole and kind is ast.Mult and _largest(lhs) * _largest(rhs) > EXACT):
+        are_integers = lhs.dtype.kind == rhs.dtype.kind == "i"
+        if not (are_integers and kind is ast.Mult and _largest(lhs) * _largest(rhs) > EXACT):
             with np.errstate(all="ignore"):
                 result: Column = _ARITHMETIC[kind](lhs, rhs)
             if result.dtype.kind == "f" or _largest(result) <= EXACT:
@@ -164,8 +165,8 @@ def _largest(values: Column) -> int:
 
 
 def _exact(kind: type[ast.operator], lhs: Any, rhs: Any) -> Any:
-    whole = isinstance(lhs, int) and isinstance(rhs, int)
-    if kind is ast.Pow and whole and rhs > 0 and lhs.bit_length() * rhs > 2 * MAX_INTEGER_BITS:
+    are_integers = isinstance(lhs, int) and isinstance(rhs, int)
+    if kind is ast.Pow and are_integers and rhs > 0 and lhs.bit_length() * rhs > 2 * MAX_INTEGER_BITS:
         raise UnsupportedError(f"an expression raises an integer to the power {str(rhs)[:20]}, which is too large")
     try:
         result = _ARITHMETIC[kind](lhs, rhs)
@@ -200,7 +201,9 @@ def _rounded(values: Column) -> Column:
 
 def _to_int(value: Any, convert: Callable[[Any], int] = int) -> int:
     if isinstance(value, str) and len(value) > _MAX_NUMBER_CHARACTERS:
-        raise UnsupportedError(f"an expression reads a number from {len(value)} characters, which is not handled")
+        raise UnsupportedError(
+            f"an expression reads a number from {counted(len(value), 'character')}, which is not handled"
+        )
     try:
         return convert(value)
     except (ValueError, OverflowError) as error:

@@ -26,6 +26,7 @@ from elimina.dcop.formats import columns
 from elimina.dcop.formats.build import Builder, Domain
 from elimina.dcop.formats.columns import Column
 from elimina.errors import UnsupportedError
+from elimina.number_texts import counted
 
 FUNCTIONS = ("abs", "bool", "float", "int", "len", "max", "min", "pow", "round", "str", "sum")
 """Functions that an expression may call."""
@@ -170,9 +171,9 @@ def _check_call(node: ast.Call) -> None:
     count = len(node.args[0].elts) if lists and isinstance(node.args[0], _DISPLAYS) else len(node.args)
     single = name in ("min", "max") and not lists and count == 1
     few = range(1, 256)
-    wanted = {"pow": (2,), "round": (1, 2), "min": few, "max": few, "sum": few, "len": few if lists else (1,)}
-    if count not in wanted.get(name, (1,)) or single or (name == "sum" and not lists):
-        raise UnsupportedError(f"an expression calls {name} with {count} arguments, which is not handled")
+    counts = {"pow": (2,), "round": (1, 2), "min": few, "max": few, "sum": few, "len": few if lists else (1,)}
+    if count not in counts.get(name, (1,)) or single or (name == "sum" and not lists):
+        raise UnsupportedError(f"an expression calls {name} with {counted(count, 'argument')}, which is not handled")
 
 
 _BLOCK = 1 << 16
@@ -243,11 +244,11 @@ def _run(statements: Sequence[ast.stmt], cells: _Cells) -> Column:
             assert isinstance(target, ast.Name)
             cells = cells.having(target.id, _evaluate(statement.value, cells))
         elif isinstance(statement, ast.If):
-            rest = statements[number + 1 :]
+            later_statements = statements[number + 1 :]
             return _either(
                 columns.truth(_evaluate(statement.test, cells)),
-                partial(_run, [*statement.body, *rest]),
-                partial(_run, [*statement.orelse, *rest]),
+                partial(_run, [*statement.body, *later_statements]),
+                partial(_run, [*statement.orelse, *later_statements]),
                 cells,
             )
     raise TextError("the expression ends without a return")

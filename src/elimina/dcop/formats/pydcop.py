@@ -4,8 +4,8 @@ Intentional constraints and cost functions of variables are Python expressions, 
 ``elimina.dcop.formats.expression``. An extensional constraint has a cost for every tuple, or a default. Variables with
 a ``noise_level`` get a random cost from 0 to it for each value, drawn by NumPy's default generator from the seed
 ``[NOISE_SEED, zlib.crc32(the variable's name)]``, so that a file is always the same problem. External variables have
-their initial value. Owners: see ``elimina.dcop.formats.pydcop_agents``; without agents, each variable gets an agent of
-its own. Keys that the format does not have are passed over, as pyDCOP does, unless they look like misspelt ones.
+their initial value. Owners: see ``elimina.dcop.formats.pydcop_agents``; without agents, each variable gets a separate
+agent. Keys that the format does not have are ignored, as by pyDCOP, unless they look misspelt.
 Source: the documentation of pyDCOP 0.1, "YAML file formats".
 """
 
@@ -32,6 +32,7 @@ from elimina.io.codecs import Codec
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable, texts_of
+from elimina.number_texts import counted
 
 
 def read_tuples(
@@ -63,8 +64,8 @@ def read_tuples(
     if not texts:
         return rows, costs
     width = len(domains) + 1
-    whole = "|".join(texts)
-    words = whole.replace("|", " | ").split() if not has_blanks else _apart(whole)
+    joined = "|".join(texts)
+    words = joined.replace("|", " | ").split() if not has_blanks else _apart(joined)
     is_regular = len(words) == width * len(costs) - 1 and words[width - 1 :: width].count("|") == len(costs) - 1
     try:
         if not is_regular:
@@ -91,7 +92,10 @@ def _find_fault(
         for constraint_text in text.split("|"):
             words = [constraint_text.strip()] if has_blanks else constraint_text.split()
             if len(words) != len(domains):
-                file.fail(node, f"expected {len(domains)} values in a tuple, found {constraint_text.strip()[:40]!r}")
+                file.fail(
+                    node,
+                    f"expected {counted(len(domains), 'value')} in a tuple, found {constraint_text.strip()[:40]!r}",
+                )
             file.at(node)
             for domain, word in zip(domains, words, strict=True):
                 domain.code(word)
@@ -113,7 +117,7 @@ def parse(file: YamlFile) -> Problem:
 
 
 class _YamlReader:
-    """A reader of the sections, each after those that it depends on."""
+    """A reader of the sections, in the order of their dependences."""
 
     def __init__(self, file: YamlFile) -> None:
         self.file = file

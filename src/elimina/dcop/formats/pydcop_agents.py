@@ -1,6 +1,6 @@
 """The agents of a pyDCOP file: capacities, and hints for the distribution.
 
-Hosting costs and routes are ignored: the owner of each variable is settled before agents start.
+Hosting costs and routes are ignored, because the owner of each variable is chosen before the agents start.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def owners(
     must_host: Mapping[str, str],
     host_with: Sequence[tuple[str, str]],
 ) -> list[str]:
-    """Decide on the owner of each variable.
+    """Choose the owner of each variable.
 
     A variable that an agent must host belongs to it. Variables that are to be hosted together belong to the agent of
     the first of them that already has one. Each other variable (with those that are to be hosted with it) belongs, in

@@ -2,9 +2,9 @@
 
 A relation's tuples are separated by "|"; a cost and a colon before a tuple apply to it and to later ones. Semantics
 "soft": the tuples have costs, others ``defaultCost``; "conflicts": the tuples are forbidden; "supports": others are.
-Tuples hold values, not their places in the domain; a domain without text has the values 1 to ``nbValues``. A variable
-without an agent gets one of its own. ``initialCost`` is added to every cost and ``maximalCost`` is an upper bound, as
-in XCSP 2.1; XDisCSP's ``initialCost`` is ignored, as the optima published for such files leave it out. Sources: O.
+Tuples hold values, not their positions in the domain; a domain without text has the values 1 to ``nbValues``. A
+variable without an agent gets a separate one. ``initialCost`` is added to every cost and ``maximalCost`` is an upper
+bound, as in XCSP 2.1; XDisCSP's ``initialCost`` is ignored, as in the optima published for such files. Sources: O.
 Roussel and C. Lecoutre, "XML representation of constraint networks: format XCSP 2.1" (2009); the FRODO user manual,
 section 4.2.1.
 """
@@ -39,6 +39,7 @@ from elimina.model.model import Model
 from elimina.model.states import integer_of
 from elimina.model.table import Table
 from elimina.model.variable import Variable, texts_of
+from elimina.number_texts import counted
 
 ROOT = "instance"
 _RANGE = re.compile(r"([+-]?\d{1,18})\.\.([+-]?\d{1,18})")
@@ -155,7 +156,7 @@ class _XcspReader:
                 raise TextError(f"expected up to {LARGEST_DOMAIN} values of domain {name!r}, found {word}")
             texts += map(str, range(first, last + 1))
         if count is not None and count != len(texts):
-            raise TextError(f"domain {name!r} has {len(texts)} values, but nbValues is {count}")
+            raise TextError(f"domain {name!r} has {counted(len(texts), 'value')}, but nbValues is {count}")
         self.builder.add_domain(Domain.of_texts(name, texts))
 
     def _read_variable(self, element: Element, agents: dict[str, None]) -> str | None:
@@ -178,10 +179,10 @@ class _XcspReader:
         worst = math.inf if self.builder.sense == "min-cost" else -math.inf
         listed, default = (worst, 0) if semantics == "conflicts" else (0, worst)
         first: int | float | None = listed
-        rest: int | float | None = default
+        other_cost: int | float | None = default
         if semantics == "soft":
             first = None
-            rest = parse_cost(element.attributes["defaultCost"]) if "defaultCost" in element.attributes else None
+            other_cost = parse_cost(element.attributes["defaultCost"]) if "defaultCost" in element.attributes else None
         arity = self._arity(element)
         texts: list[str] = []
         costs: list[int | float] = []
@@ -201,11 +202,15 @@ class _XcspReader:
             arity = len(values) if arity is None else arity
             if len(values) != arity or first is None:
                 self.document.line = element.line + _lines_before(text, len(costs))
-                what = f"{arity} values" if len(values) != arity else "a cost and a colon before the first tuple"
-                raise TextError(f"expected {what} in relation {name!r}, found {tuple_text.strip()[:40]!r}")
+                expected = (
+                    f"{counted(arity, 'value')}"
+                    if len(values) != arity
+                    else "a cost and a colon before the first tuple"
+                )
+                raise TextError(f"expected {expected} in relation {name!r}, found {tuple_text.strip()[:40]!r}")
             texts += values
             costs.append(first)
-        self.relations[name] = _Relation(element, arity or 0, texts, costs, rest)
+        self.relations[name] = _Relation(element, arity or 0, texts, costs, other_cost)
 
     def _arity(self, element: Element) -> int | None:
         text = element.attributes.get("arity")
@@ -213,11 +218,11 @@ class _XcspReader:
             raise TextError(f"expected an arity of <{element.tag}>, found {text[:40]!r}")
         return None if text is None else int(text)
 
-    def _cost(self, word: str, element: Element, text: str, before: int) -> int | float:
+    def _cost(self, word: str, element: Element, text: str, tuple_number: int) -> int | float:
         try:
             return parse_cost(word.strip())
         except TextError:
-            self.document.line = element.line + _lines_before(text, before)
+            self.document.line = element.line + _lines_before(text, tuple_number)
             raise
 
     def _read_constraint(self, element: Element) -> None:
@@ -230,10 +235,13 @@ class _XcspReader:
             raise TextError(f"expected the name of a relation, found {reference[:40]!r}")
         relation = self.relations[reference]
         if self._arity(element) not in (None, len(scope)):
-            raise TextError(f"constraint {name!r} has {len(scope)} variables, but arity {element.attributes['arity']}")
+            raise TextError(
+                f"constraint {name!r} has {counted(len(scope), 'variable')}, but arity {element.attributes['arity']}"
+            )
         if len(scope) != relation.arity and (relation.costs or relation.arity):
             raise TextError(
-                f"constraint {name!r} has {len(scope)} variables, but relation {reference!r} {relation.arity}"
+                f"constraint {name!r} has {counted(len(scope), 'variable')}, "
+                f"but relation {reference!r} has {relation.arity}"
             )
         domains = [self.builder.domain_of[v] for v in scope]
         key = (reference, *(domain.name for domain in domains), *(scope.index(v) for v in scope))
@@ -349,8 +357,8 @@ def _bounds(model: Model) -> str:
 def _relation(name: str, table: Table, model: Model) -> str:
     tuples, costs, default = listed(name, table, model)
     head = f'<relation name="r{name[1:]}" arity="{len(table.scope)}" nbTuples="{len(tuples)}" semantics="soft"'
-    before = [None, *costs[:-1]] if costs else []
-    columns = zip(tuples, costs, before, strict=True)
+    previous_costs = [None, *costs[:-1]] if costs else []
+    columns = zip(tuples, costs, previous_costs, strict=True)
     text = "|".join(row if cost == last else f"{_cost(cost, model)}:{row}" for row, cost, last in columns)
     return f'{head} defaultCost="{_cost(default, model)}">{escape(text)}</relation>\n'
 

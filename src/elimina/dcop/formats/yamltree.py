@@ -1,6 +1,6 @@
-"""YAML files: a tree of nodes that know their places, built from the parser's events without recursion.
+"""YAML files: a tree of nodes with their lines and columns, built from the parser's events without recursion.
 
-PyYAML's own composer follows nested collections by recursion in C and can be made to crash; here the depth is bounded.
+PyYAML's own composer recurses in C, so that a deeply nested file can crash it; here the depth is bounded.
 Scalars have the meaning of YAML 1.1, and are resolved on access.
 """
 
@@ -117,7 +117,7 @@ class YamlFile:
                     keys.pop()
                 continue
             if kind is not yaml.AliasEvent:
-                self._look_at(event, node)
+                self._queue_if_ready(event, node)
             if not open_nodes:
                 roots.append(node)
             else:
@@ -131,7 +131,7 @@ class YamlFile:
                 keys.append(None)
         return roots
 
-    def _look_at(self, event: Any, node: YamlNode) -> None:
+    def _queue_if_ready(self, event: Any, node: YamlNode) -> None:
         if event.anchor is not None:
             self._anchors[event.anchor] = node
         if event.tag not in (None, "!") and not (isinstance(node, ScalarNode) and event.tag == _STRING):
@@ -156,12 +156,12 @@ class YamlFile:
             keys[-1] = node
 
     def fail(self, node: YamlNode, problem: str) -> NoReturn:
-        """Raise TextError at a node's place."""
+        """Raise TextError with a node's line and column."""
         self.line, self.column = node.line, node.column
         raise TextError(problem)
 
     def at(self, node: YamlNode) -> None:
-        """Attribute errors to this node."""
+        """Make errors refer to this node's line and column."""
         self.line, self.column = node.line, node.column
 
     def check_keys(self, node: MappingNode, fields: tuple[str, ...]) -> None:

@@ -38,7 +38,7 @@ def arc_bends(edges: Sequence[Edge], positions: Points, levels: Sequence[int], h
         start, end = positions[low], positions[high]
         sides = (1, -1) if levels[low] % 2 else (-1, 1)
         reach = 2 * _BULGE * (end[1] - start[1])
-        choices = [(start + end) / 2 + [side * far * reach, 0] for far in stretches for side in sides]
+        choices = [(start + end) / 2 + [side * stretch * reach, 0] for stretch in stretches for side in sides]
         if len(stretches) == 1:
             bends.append(choices[0][None])
             continue

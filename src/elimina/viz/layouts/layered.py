@@ -63,27 +63,27 @@ def assign_layers(count: int, edges: Sequence[Edge], row_limit: int) -> list[int
     waiting = [len(p) for p in parents]
     ready = [v for v in range(count) if not waiting[v]]
     layers = [0] * count
-    used: list[int] = []
+    layer_sizes: list[int] = []
     while ready:
         ready.sort(key=lambda v: (-height[v], v))
         row_nodes, ready = ready[:row_limit], ready[row_limit:]
         for v in row_nodes:
-            layers[v] = len(used)
+            layers[v] = len(layer_sizes)
             for child in sorted(children[v]):
                 waiting[child] -= 1
                 if not waiting[child]:
                     ready.append(child)
-        used.append(len(row_nodes))
+        layer_sizes.append(len(row_nodes))
     for v in sorted(range(count), key=lambda v: -layers[v]):
         # If a node has more outgoing than incoming edges, each further layer down makes all of its edges together
         # shorter.
         if len(children[v]) > len(parents[v]):
             lowest = min(layers[child] for child in children[v]) - 1
-            free = [row for row in range(lowest, layers[v], -1) if used[row] < row_limit]
+            free = [row for row in range(lowest, layers[v], -1) if layer_sizes[row] < row_limit]
             if free:
-                used[layers[v]] -= 1
+                layer_sizes[layers[v]] -= 1
                 layers[v] = free[0]
-                used[free[0]] += 1
+                layer_sizes[free[0]] += 1
     occupied = {row: i for i, row in enumerate(sorted(set(layers)))}
     return [occupied[row] for row in layers]
 
@@ -111,14 +111,14 @@ def _with_bends(layers: Sequence[int], edges: Sequence[Edge]) -> tuple[list[list
 
 def _depth_first(total: int, up: Sequence[Sequence[int]], down: Sequence[Sequence[int]]) -> list[int]:
     """Return all nodes in depth-first order, in which they fill the layers at first."""
-    seen = [False] * total
+    is_visited = [False] * total
     order = []
     for start in sorted(range(total), key=lambda v: len(up[v])):
         stack = [start]
         while stack:
             node = stack.pop()
-            if not seen[node]:
-                seen[node] = True
+            if not is_visited[node]:
+                is_visited[node] = True
                 order.append(node)
                 stack += [*down[node][::-1], *up[node][::-1]]
     return order
@@ -186,16 +186,18 @@ def _abscissas(
         offsets.append(np.cumsum(span) - span / 2)
         x[list(row)] = offsets[-1] - (span.sum() / 2)
     for sweep in range(_PLACING_ROUNDS):
-        both = sweep >= _PLACING_ROUNDS // 3
+        uses_both_sides = sweep >= _PLACING_ROUNDS // 3
         for level in range(len(rows)) if sweep % 2 == 0 else range(len(rows) - 1, -1, -1):
             row = rows[level]
-            wanted, weight = np.empty(len(row)), np.empty(len(row))
+            targets, weight = np.empty(len(row)), np.empty(len(row))
             for i, v in enumerate(row):
-                near = [*up[v], *down[v]] if both else (up[v] if sweep % 2 == 0 else down[v])
-                pulls = [_STRAIGHTNESS if v >= count and u >= count else 1.0 for u in near]
+                neighbours = [*up[v], *down[v]] if uses_both_sides else (up[v] if sweep % 2 == 0 else down[v])
+                pulls = [_STRAIGHTNESS if v >= count and u >= count else 1.0 for u in neighbours]
                 weight[i] = sum(pulls) or 0.01
-                wanted[i] = sum(p * x[u] for p, u in zip(pulls, near, strict=True)) / weight[i] if near else x[v]
-            x[list(row)] = isotonic(wanted - offsets[level], weight) + offsets[level]
+                targets[i] = (
+                    sum(p * x[u] for p, u in zip(pulls, neighbours, strict=True)) / weight[i] if neighbours else x[v]
+                )
+            x[list(row)] = isotonic(targets - offsets[level], weight) + offsets[level]
     return x
 
 
@@ -205,8 +207,8 @@ def isotonic(values: Points, weights: Points) -> Points:
     for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
         mean, mass, size = value, weight, 1
         while blocks and blocks[-1][0] > mean:
-            before, heavy, long = blocks.pop()
-            mean, mass, size = (mean * mass + before * heavy) / (mass + heavy), mass + heavy, size + long
+            previous_mean, heavy, long = blocks.pop()
+            mean, mass, size = (mean * mass + previous_mean * heavy) / (mass + heavy), mass + heavy, size + long
         blocks.append((mean, mass, size))
     return np.repeat([mean for mean, _, _ in blocks], [size for _, _, size in blocks])
 

@@ -41,8 +41,8 @@ def radial_positions(parents: Sequence[int], levels: Sequence[int], room: float,
     radii, radius = np.zeros(count), 0.0
     for level in range(0 if not has_centre else 1, int(level_of.max()) + 1):
         members = np.flatnonzero(level_of == level)
-        turns = np.sort(angles[members])
-        steps = np.diff(turns, append=turns[0] + 2 * np.pi)
+        sorted_angles = np.sort(angles[members])
+        steps = np.diff(sorted_angles, append=sorted_angles[0] + 2 * np.pi)
         # The chord between the nearest neighbours on a circle has to be at least as long as `room`.
         nearest = np.sin(min(float(steps.min()), np.pi) / 2)
         radius = max(radius + drop, room / (2 * nearest) if len(members) > 1 else 0.0)

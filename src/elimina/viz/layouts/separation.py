@@ -22,8 +22,8 @@ def turned(positions: Points) -> Points:
     """Return positions rotated into the smallest frame, with its longer side horizontal, for a page."""
     centred: Points = positions - positions.mean(axis=0)
     angles = np.linspace(0, np.pi / 2, _ANGLES, endpoint=False)
-    turns = [centred @ np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in angles]
-    smallest = min(turns, key=lambda frame: float(np.ptp(frame, axis=0).prod()))
+    rotations = [centred @ np.array([[np.cos(a), -np.sin(a)], [np.sin(a), np.cos(a)]]) for a in angles]
+    smallest = min(rotations, key=lambda frame: float(np.ptp(frame, axis=0).prod()))
     across, up = np.ptp(smallest, axis=0)
     upright: Points = smallest[:, ::-1] if up > across else smallest
     return upright.copy()
