@@ -175,6 +175,8 @@ def test_conditions_in_functions_and_constraints() -> None:
         (lambda m, x, b: (x < 2) & x, r"^x is from 0 to 5, and a condition is 0 or 1: compare it, as x != 0"),
         (lambda m, x, b: b.implies(x), "^x is from 0 to 5"),
         (lambda m, x, b: m.add(x), "^x is from 0 to 5"),
+        (lambda m, x, b: m.add(x < 2, only_if=x), "^x is from 0 to 5"),
+        (lambda m, x, b: m.add(x < 2, iff=3), "^a condition is 0 or 1, not 3"),
         (lambda m, x, b: (x < 2) | "no", "^a condition is a whole number or an expression, not 'no'"),
         (lambda m, x, b: (x < 2) | 3, "^a condition is 0 or 1, not 3"),
         (lambda m, x, b: (x < 2) and b, r"^x <= 1 is a constraint.* combine conditions by &"),

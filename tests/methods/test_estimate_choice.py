@@ -95,6 +95,22 @@ def test_measured_distances_are_unbiased_and_tell_their_noise(is_correlated, wei
     assert 0.6 < np.median(deviations) / squares.std() < 1.6 or (is_correlated and np.median(deviations) > 0)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_rare_states_without_samples_are_no_error_of_another_estimate(seed):
+    rng, probability, draws = np.random.default_rng(seed), 0.003, 15
+    exact = np.full(COUNT, probability)
+    folds = rng.binomial(draws, probability, (FOLDS, COUNT)) / draws
+    folds = np.stack([folds, 1 - folds], axis=-1).reshape(FOLDS, -1)
+    weights = np.full(FOLDS, 1 / FOLDS)
+    shares = weights @ folds
+    error = np.full(COUNT, hellinger_distances(shares, shares_of(exact), SIZES).mean())
+    estimate = SumEstimate("samples", 0.0, 0.1, shares, error, SampleFolds(weights, weights[:, None] * folds))
+    other, _ = near(rng, exact, 0.0003)
+    chosen = choose_estimate([others(other, 0.004, trust=3), Candidate(estimate, 3)], SIZES)
+    assert chosen.shares is other
+    assert chosen.error < 0.01
+
+
 def test_samples_of_one_mode_are_contradicted_by_those_whose_sum_is_surer():
     rng = np.random.default_rng(9)
     exact = rng.uniform(0.2, 0.8, COUNT)
@@ -225,6 +241,14 @@ def test_a_reliable_and_surer_sum_refutes_samples_of_similar_weights(trust, log_
     assert choose_estimate([others(other, 0.01, 3.0, log_z_error, trust), sampled], SIZES).method == method
 
 
+@pytest.mark.parametrize(("quotient", "method"), [(0.6, "others"), (4.0, "samples")])
+def test_samples_of_very_different_weights_are_not_trusted_more_than_other_methods(quotient, method):
+    rng = np.random.default_rng(18)
+    sampled, noise = samples(rng, rng.uniform(0.2, 0.8, COUNT), 0.1, log_z_error=1.4)
+    other = others(sampled.estimate.shares, quotient * noise, trust=2)
+    assert choose_estimate([other, sampled], SIZES).method == method
+
+
 def test_samples_of_a_larger_sum_refute_others():
     """Sums of samples are unbiased: those that miss a part have smaller sums, whatever error they state."""
     rng = np.random.default_rng(16)
@@ -249,6 +273,20 @@ def test_without_samples_trust_decides_between_contradictions():
     chosen = choose_estimate([others(one, 0.001, trust=1), others(other, 0.001, trust=2)], SIZES)
     assert chosen.shares is other
     assert chosen.error > 0.05
+
+
+def test_the_error_of_a_less_reliable_method_is_at_least_its_distance_from_a_reliable_one():
+    """Two methods agree far better than the reliable one states, so both are probably that close to the truth."""
+    rng = np.random.default_rng(17)
+    exact = rng.uniform(0.2, 0.8, COUNT)
+    (quick, _), (reliable, _) = near(rng, exact, 0.001), near(rng, exact, 0.001)
+    distance = hellinger_distances(quick, reliable, SIZES).mean()
+    chosen = choose_estimate([others(quick, 1e-7), others(reliable, 20 * distance, trust=3)], SIZES)
+    assert chosen.shares is quick
+    assert chosen.error == pytest.approx(distance)
+    chosen = choose_estimate([others(quick, 1e-7), others(reliable, 2.5 * distance, trust=3)], SIZES)
+    assert chosen.shares is reliable
+    assert chosen.error == pytest.approx(2.5 * distance)
 
 
 def test_equal_doubts_leave_the_choice_to_the_methods_own_figures():

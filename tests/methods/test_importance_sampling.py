@@ -12,7 +12,7 @@ import pytest
 from elimina import Model
 from elimina.methods import importance_sampling as method
 from elimina.methods import sum_estimate
-from elimina.methods.importance_sampling import Estimator, SampleForm, form_of, importance_sampling
+from elimina.methods.importance_sampling import Estimator, SampleForm, _expected_squares, form_of, importance_sampling
 from elimina.methods.join_graph_proposals import join_graph_proposal
 from elimina.methods.proposals import (
     LoggedTables,
@@ -23,6 +23,7 @@ from elimina.methods.proposals import (
     mixture_of,
 )
 from elimina.methods.sum_estimate import Limits, hellinger_distances
+from elimina.methods.weight_statistics import WeightStatistics
 from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem, prepare
 from tests.methods.test_junction_tree import joint
@@ -128,6 +129,29 @@ def test_marginals_and_their_errors(group):
         assert (distances < 6 * errors).all()
         quotients.append(distances.mean() / errors.mean())
     assert 1 / 3 < np.mean(quotients) < 3
+
+
+@pytest.mark.parametrize("size", [0.5, 1.0, 1.7, 4.0, 60.0])
+def test_rare_states_have_the_expected_distance_of_a_dirichlet_distribution(size):
+    rng, sizes = np.random.default_rng(0), np.array([2, 3, 4])
+    shares = np.array([1, 0, 0.5, 0.5, 0, 0.1, 0.2, 0.3, 0.4])
+    squares = _expected_squares(shares, sizes, size)
+    for square, first, count in zip(squares, np.cumsum(sizes) - sizes, sizes, strict=True):
+        known = shares[first : first + count]
+        drawn = rng.dirichlet(max(0.0, size - 1) * known + 1 / count, 20_000)
+        assert square == pytest.approx(1 - (np.sqrt(drawn) @ np.sqrt(known)).mean(), rel=0.03)
+
+
+def test_samples_with_a_heavy_tail_measure_nothing():
+    problem = prepare(_model(np.random.default_rng(0), 6, 1.5), "pr", {})
+    estimator = Estimator(problem, _form(_proposal(problem), 1, 1024), 0, 1)
+    estimator.draw()
+    assert len(estimator.folds().weights) == 8
+    estimator.weights = WeightStatistics()
+    estimator.weights.add(1.2 * np.random.default_rng(0).exponential(size=1024))
+    weights, shares = estimator.folds()
+    assert weights.tolist() == [1.0]
+    assert shares[0] == pytest.approx(estimator.marginals()[0])
 
 
 @pytest.mark.parametrize("kind", ["buckets", "graph"])

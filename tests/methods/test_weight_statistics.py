@@ -105,3 +105,36 @@ def test_a_single_large_weight_counts_as_uncertain():
     statistics = WeightStatistics()
     statistics.add(np.array([0.0, *([-50.0] * 999)]))
     assert statistics.log_error > 1
+
+
+@pytest.mark.parametrize("shape", [0.2, 0.5, 0.8, 1.2])
+def test_the_shape_of_the_tail_is_that_of_a_pareto_distribution(shape):
+    shapes = []
+    for seed in range(20):
+        statistics = WeightStatistics()
+        for logs in shape * np.random.default_rng(seed).exponential(size=(4, 5000)):
+            statistics.add(logs)
+        shapes.append(statistics.tail_shape)
+    assert abs(np.mean(shapes) - shape) < 0.1
+    assert max(np.abs(np.array(shapes) - shape)) < 0.4
+
+
+@pytest.mark.parametrize("kind", ["log", "even"])
+def test_the_tail_of_bounded_weights_is_light(kind):
+    statistics = WeightStatistics()
+    statistics.add(np.log(_tails(np.random.default_rng(0), kind, 1000)[0]))
+    assert not statistics.tail_shape > 0.5
+
+
+def test_few_or_equal_weights_have_no_tail():
+    for logs in (np.zeros(0), np.zeros(1000), np.full(1000, -math.inf), np.arange(20.0)):
+        statistics = WeightStatistics()
+        statistics.add(logs)
+        assert math.isnan(statistics.tail_shape)
+
+
+@given(st.lists(st.integers(-2000, 0), min_size=1, max_size=20), st.integers(1, 300), st.integers(0, 2**32))
+def test_any_weights_have_a_tail_shape_or_none(levels, count, seed):
+    statistics = WeightStatistics()
+    statistics.add(np.random.default_rng(seed).choice(np.array(levels, dtype=float), count))
+    assert math.isnan(statistics.tail_shape) or math.isfinite(statistics.tail_shape)

@@ -103,6 +103,19 @@ def test_an_optimum_beyond_the_width_comes_with_bounds_on_the_number():
     assert elimina.solve(model, TASK).count == 8**6
 
 
+def test_the_first_assignment_does_not_wait_for_an_order(monkeypatch):
+    """No order of this model has tables that fit, and the search for one would take seconds."""
+    plans, bounds = [], []
+    make_plan = portfolio.Solver.plan
+    monkeypatch.setattr(portfolio.Solver, "plan", lambda *args: plans.append(args) or make_plan(*args))
+    model = random_model(80, 8, 0.5, 0.0, seed=3)
+    options = elimina.Options(on_bounds=lambda known: bounds.append((known.upper, len(plans))))
+    result = elimina.solve(model, TASK, time_limit=1, device="cpu", options=options)
+    assert (result.status, model.score(model.indices_of(result.assignment))) == ("bounded", result.value)
+    assert result.stats["optima_lower_bound"] == 1
+    assert any(upper is not None and not made for upper, made in bounds)
+
+
 @settings(deadline=None, max_examples=60)
 @given(questions())
 def test_few_optima_are_listed_where_messages_do_not_fit(question):
