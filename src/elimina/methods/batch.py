@@ -415,9 +415,9 @@ class Batch:
             rows = [sequence[at : at + size] for at in range(0, count, size)]
             steps = spread(range(self.threads), rows, functools.partial(self._singly, way, values, shares, log_sums))
             chunks = len(rows)
-        for done, _ in enumerate(steps, 1):
+        for finished_chunks, _ in enumerate(steps, 1):
             if progress is not None:
-                progress(done / chunks)
+                progress(finished_chunks / chunks)
         impossible = log_sums == -np.inf
         if impossible.any():
             for table in marginals.values():
@@ -529,13 +529,13 @@ class Batch:
         answer, rows = chunk
         count = rows.stop - rows.start
         slices = [self._state_slices[v] for v in self._outputs.values()]
-        done = np.zeros(len(slices), dtype=bool)
+        is_normalised = np.zeros(len(slices), dtype=bool)
         if slices and answer.zone.dtype == np.float64 and not answer.logarithmic:
             columns = answer.layout.columns(answer.zone)[: len(slices)]
             outputs = np.column_stack((columns, [states.start for states in slices]))
-            done = normalise_columns(answer.zone, outputs, shares[:, rows])
-        if not done.all():
-            for is_done, table, states in zip(done, answer.tables[: len(slices)], slices, strict=True):
+            is_normalised = normalise_columns(answer.zone, outputs, shares[:, rows])
+        if not is_normalised.all():
+            for is_done, table, states in zip(is_normalised, answer.tables[: len(slices)], slices, strict=True):
                 if not is_done:
                     normalised(table[:, :count], answer.logarithmic, out=shares[states, rows])
         for joint, table in zip(joints, self.joint_tables(chunk), strict=True):

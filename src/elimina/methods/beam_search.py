@@ -105,7 +105,7 @@ def beam_search(
     # There is always a row of zeros, because many functions treat arrays without rows differently.
     rows, last_read = [-1], {-1: -1, **_last_reads(graph)}
     weights = np.random.default_rng(0)
-    costs, held = arrays.zeros(1), arrays.zeros((1, 1), dtype=np.int32)
+    costs, stored_values = arrays.zeros(1), arrays.zeros((1, 1), dtype=np.int32)
     trail: list[tuple[int, Any, Any]] = []
     least_left = math.inf
     for number in reversed(range(len(buckets))):
@@ -114,27 +114,27 @@ def beam_search(
         if time.monotonic() > until:
             return None
         v = buckets[number][0][0][0]
-        total = _extended(costs, held, rows, buckets[number], arrays)
+        total = _extended(costs, stored_values, rows, buckets[number], arrays)
         size = len(total)
         total = total.reshape(-1)
         parents = arrays.tile(arrays.arange(len(costs), dtype=np.int32), size)
         values = arrays.repeat(arrays.arange(size, dtype=np.int32), len(costs))
         stay = [row for row, u in enumerate(rows) if last_read[u] < number]
         rows = [rows[row] for row in stay]
-        held = held[arrays.asarray(stay, dtype=np.int32)][:, parents]
+        stored_values = stored_values[arrays.asarray(stay, dtype=np.int32)][:, parents]
         if last_read[v] < number:
             rows.append(v)
-            held = arrays.concatenate([held, values[None]])
-        kept = _distinct(total, held, weights, arrays)
-        kept = kept[arrays.argsort(total[kept])]
-        if len(kept) > width:
-            least_left = min(least_left, float(total[kept[width]]))
-            kept = kept[:width]
-        kept = kept[arrays.isfinite(total[kept])]
-        if not len(kept):
+            stored_values = arrays.concatenate([stored_values, values[None]])
+        positions = _distinct(total, stored_values, weights, arrays)
+        positions = positions[arrays.argsort(total[positions])]
+        if len(positions) > width:
+            least_left = min(least_left, float(total[positions[width]]))
+            positions = positions[:width]
+        positions = positions[arrays.isfinite(total[positions])]
+        if not len(positions):
             return None
-        costs, held = total[kept], held[:, kept]
-        trail.append((v, parents[kept], values[kept]))
+        costs, stored_values = total[positions], stored_values[:, positions]
+        trail.append((v, parents[positions], values[positions]))
     chosen, at = {}, 0
     for v, parents, values in reversed(trail):
         chosen[v], at = int(values[at]), int(parents[at])
@@ -153,16 +153,18 @@ def _last_reads(graph: JoinGraph) -> dict[int, int]:
 
 def _bytes_of_one(graph: JoinGraph, tables: Sequence[Floats]) -> float:
     """Return the largest number of bytes of a partial assignment and its extensions by one variable."""
-    last_reads, held, max_bytes = _last_reads(graph), 1, 1.0
+    last_reads, stored_count, max_bytes = _last_reads(graph), 1, 1.0
     ends = Counter(last_reads.values())
     for number in reversed(range(len(graph.buckets))):
         size = len(tables[graph.buckets[number][0]])
-        max_bytes = max(max_bytes, size * (_CELL_BYTES + _VALUE_BYTES * (held + 1)))
-        held += 1 - ends[number]
+        max_bytes = max(max_bytes, size * (_CELL_BYTES + _VALUE_BYTES * (stored_count + 1)))
+        stored_count += 1 - ends[number]
     return max_bytes
 
 
-def _extended(costs: Any, held: Any, rows: Sequence[int], bucket: Sequence[tuple[Any, Any]], arrays: Any) -> Any:
+def _extended(
+    costs: Any, stored_values: Any, rows: Sequence[int], bucket: Sequence[tuple[Any, Any]], arrays: Any
+) -> Any:
     """Return the costs of partial assignments with each value of a bucket's variable, in one row per value."""
     size = len(bucket[0][1])
     total = arrays.broadcast_to(costs, (size, len(costs)))
@@ -173,17 +175,17 @@ def _extended(costs: Any, held: Any, rows: Sequence[int], bucket: Sequence[tuple
             total = total + cells
             continue
         others = arrays.asarray([rows.index(u) for u in scope[1:]], dtype=np.int32)
-        at = (held[others] * arrays.asarray(strides, dtype=np.int64)[:, None]).sum(axis=0)
+        at = (stored_values[others] * arrays.asarray(strides, dtype=np.int64)[:, None]).sum(axis=0)
         total = total + cells[:, at]
     return total
 
 
-def _distinct(total: Any, held: Any, weights: np.random.Generator, arrays: Any) -> Any:
+def _distinct(total: Any, stored_values: Any, weights: np.random.Generator, arrays: Any) -> Any:
     """Return the positions of distinct partial assignments; of equal ones, one with the least cost."""
-    max_weight = max(2.0, _MAX_KEY / len(held) / max(1, int(held.max())))
-    drawn = arrays.asarray(np.floor(weights.random(len(held)) * max_weight))
-    order = arrays.lexsort(arrays.stack([total, (held * drawn[:, None]).sum(axis=0)]))
-    ordered = held[:, order]
+    max_weight = max(2.0, _MAX_KEY / len(stored_values) / max(1, int(stored_values.max())))
+    drawn = arrays.asarray(np.floor(weights.random(len(stored_values)) * max_weight))
+    order = arrays.lexsort(arrays.stack([total, (stored_values * drawn[:, None]).sum(axis=0)]))
+    ordered = stored_values[:, order]
     is_first = arrays.ones(len(order), dtype=bool)
     is_first[1:] = (ordered[:, 1:] != ordered[:, :-1]).any(axis=0)
     return order[is_first]

@@ -129,9 +129,9 @@ class _Chains:
             MemoryLimitError: No blocks fit the memory.
         """
         starts, members = self._factors.scopes
-        held = (max_rounds + 1) * round_bytes(self._count, self._sizes)
-        held += len(self.powers) * self._factors.values.nbytes + CHAIN_BYTES * len(self._sizes)
-        max_table_cells = (limits.memory_bytes - held) / CELL_BYTES
+        reserved_bytes = (max_rounds + 1) * round_bytes(self._count, self._sizes)
+        reserved_bytes += len(self.powers) * self._factors.values.nbytes + CHAIN_BYTES * len(self._sizes)
+        max_table_cells = (limits.memory_bytes - reserved_bytes) / CELL_BYTES
         least = float(self._sizes.max())
         # Most tables in an elimination are far smaller than the largest one, so this is multiplied by 16.
         cells = max(least, min(MAX_CELLS, min(16 * max_table_cells, MAX_SWEEP_CELLS) / len(self._sizes)))

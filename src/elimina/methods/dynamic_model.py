@@ -436,8 +436,8 @@ class DynamicModel(DynamicNetwork, Displayed):
         # Mappings and data frames are rejected, because iterating over them yields names instead of observations.
         is_table = isinstance(observations, str | Mapping) or hasattr(observations, "columns")
         if is_table or not arguments.is_iterable(observations):
-            taken = "an iterable of the observations of each slice, such as frame.to_dict('records')"
-            raise arguments.wrong_type("observations", observations, taken)
+            expected = "an iterable of the observations of each slice, such as frame.to_dict('records')"
+            raise arguments.wrong_type("observations", observations, expected)
         filtering = OnlineFilter(self, variables, device=device, memory=memory, options=options)
         return map(filtering.update, observations)
 

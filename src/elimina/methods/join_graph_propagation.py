@@ -144,8 +144,8 @@ def graph_of(factors: FactorList, rung: Rung, sizes: NDArray[np.int64]) -> JoinG
 def clusters_of(factors: FactorList, tree: PlannedTree) -> NDArray[np.int64]:
     """Return the index of each factor's cluster."""
     clusters = np.zeros(len(factors.scopes.starts) - 1, dtype=np.int64)
-    holders, held = tree.factors
-    clusters[held] = np.repeat(np.arange(len(tree.variables)), np.diff(holders))
+    factor_starts, factor_indices = tree.factors
+    clusters[factor_indices] = np.repeat(np.arange(len(tree.variables)), np.diff(factor_starts))
     return clusters
 
 

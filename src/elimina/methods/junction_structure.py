@@ -277,13 +277,13 @@ def _grouped_queries(
     groups: Mapping[int, Sequence[int]], marks: Mapping[int, int], maximal: Sequence[int]
 ) -> list[tuple[int, tuple[int, ...]]]:
     """Return the maximal sets of factors, each with the variables of the sets of ``groups`` that it contains."""
-    holders = {-1: maximal[-1]}
+    superset_of = {-1: maximal[-1]}
     for factors in maximal:
-        holders.update(dict.fromkeys(bits(factors), factors))
-    held: dict[int, list[int]] = {factors: [] for factors in maximal}
+        superset_of.update(dict.fromkeys(bits(factors), factors))
+    variables_of: dict[int, list[int]] = {factors: [] for factors in maximal}
     for factors, variables in groups.items():
-        held[holders[marks[factors]]].extend(variables)
-    return [(factors, tuple(variables)) for factors, variables in held.items()]
+        variables_of[superset_of[marks[factors]]].extend(variables)
+    return [(factors, tuple(variables)) for factors, variables in variables_of.items()]
 
 
 def _forest(model: Model, evidence: Mapping[int, int], groups: Sequence[_QueryGroup]) -> tuple[Problem, dict[int, int]]:

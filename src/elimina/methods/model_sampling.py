@@ -220,7 +220,7 @@ def _draw(problem: Problem, form: SampleForm, question: SampleQuestion, seed: in
     is_kept = np.zeros(total, dtype=bool)
     is_kept[np.random.default_rng(seed).permutation(total)[:count] if total > count else slice(None)] = True
     logs, statistics = np.zeros(count), WeightStatistics()
-    unevenness, done = 0.0, 0
+    unevenness, drawn_count = 0.0, 0
     step = group * max(1, form.batch // group)
     for start in range(0, total, step):
         if question.seconds <= 0:
@@ -234,12 +234,12 @@ def _draw(problem: Problem, form: SampleForm, question: SampleQuestion, seed: in
         proposal.sampler.draw(seed, start, states[: len(proposal.variables)], weights, filters, threads)
         if last is not None:
             last.draw(seed, start, states, np.zeros(size), sizes[:0], threads)
-        kept = is_kept[start : start + size]
-        end = done + int(kept.sum())
+        is_kept_here = is_kept[start : start + size]
+        end = drawn_count + int(is_kept_here.sum())
         for v, row in zip(variables, states, strict=True):
-            indices[done:end, v] = row[kept]
-        logs[done:end] = weights[kept]
-        done = end
+            indices[drawn_count:end, v] = row[is_kept_here]
+        logs[drawn_count:end] = weights[is_kept_here]
+        drawn_count = end
         means = np.logaddexp.reduce(weights.reshape(-1, group), axis=1) - math.log(group)
         shares, factor = statistics.add(means)
         unevenness = unevenness * factor**2 + float((shares**2 / np.maximum(sizes, 1.0)).sum())

@@ -76,15 +76,17 @@ def observation_impacts(cases: EvidenceCases, query: int, rounding: float) -> Im
     posteriors = answer.marginals[name]
     posterior, prior, count = posteriors[0], posteriors[1], len(observed)
     impacts = []
-    for v, without, alone in zip(observed, posteriors[2 : 2 + count], posteriors[2 + count :], strict=True):
+    for v, posterior_without, posterior_alone in zip(
+        observed, posteriors[2 : 2 + count], posteriors[2 + count :], strict=True
+    ):
         impacts.append(
             Impact(
                 cases.model.variables[v].name,
                 cases.text_of(v),
-                divergence(posterior, without, rounding),
-                total_variation(posterior, without, rounding),
-                divergence(alone, prior, rounding),
-                total_variation(alone, prior, rounding),
+                divergence(posterior, posterior_without, rounding),
+                total_variation(posterior, posterior_without, rounding),
+                divergence(posterior_alone, prior, rounding),
+                total_variation(posterior_alone, prior, rounding),
             )
         )
     return Impacts(impacts, name)

@@ -68,8 +68,8 @@ def optimum(execution: Execution, clock: dict[str, float]) -> Result:
         state["done"] += 1
         execution.save(state)
     best, chosen = state["best"], state["chosen"]
-    made, kept = sweep.rows
-    stats = {} if plan.sparse is None else {"rows_made": made, "rows_filtered": made - kept}
+    considered_rows, kept_rows = sweep.rows
+    stats = {} if plan.sparse is None else {"rows_made": considered_rows, "rows_filtered": considered_rows - kept_rows}
     if bounds is not None:
         stats["slices_skipped"] = state["skipped"]
     if best is None:

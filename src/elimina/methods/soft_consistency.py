@@ -222,20 +222,20 @@ class SoftConsistency:
         # The core has its own copies of the costs.
         del core_costs
         number_of = {v: n for n, v in enumerate(reduction.kept)}
-        rest = reduction.rest
+        reduced = reduction.rest
         # Cliques of a packing's forbidden pairs bound better than cost shifting, which would hide the pairs.
         if shift_seconds > 0 and not reduction.is_packing:
-            network = rest.sizes, rest.starts, rest.members, rest.costs
-            shifted = shifted_costs(network, rest.constant, spread, top, shift_seconds)
+            network = reduced.sizes, reduced.starts, reduced.members, reduced.costs
+            shifted = shifted_costs(network, reduced.constant, spread, top, shift_seconds)
             if shifted.constant < top:
-                rest = shifted
+                reduced = shifted
         core = ConsistencySearch(
-            rest.sizes,
-            rest.starts,
-            rest.members,
-            rest.costs,
+            reduced.sizes,
+            reduced.starts,
+            reduced.members,
+            reduced.costs,
             [number_of[number[v]] for v in order if number[v] in number_of],
-            rest.constant,
+            reduced.constant,
             top,
             step,
             slack_of(problem, top),

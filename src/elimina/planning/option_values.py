@@ -178,8 +178,8 @@ def check_dtype(name: str, dtype: Any) -> str | None:
             return np.dtype(dtype).name
     except TypeError:
         pass
-    taken = "the name of a dtype such as 'float32', or None for the narrowest exact one"
-    raise arguments.wrong_type(name, dtype, taken)
+    expected = "the name of a dtype such as 'float32', or None for the narrowest exact one"
+    raise arguments.wrong_type(name, dtype, expected)
 
 
 def check_assignment(name: str, assignment: Any) -> Any:

@@ -202,8 +202,8 @@ def pseudo_tree_order(sizes: Sequence[int], scopes: Sequence[Sequence[int]]) -> 
         seen.add(root)
         path = [(root, iter(sorted(neighbours[root], key=rank.__getitem__)))]
         while path:
-            v, rest = path[-1]
-            following = next((u for u in rest if u not in seen), None)
+            v, candidates = path[-1]
+            following = next((u for u in candidates if u not in seen), None)
             if following is None:
                 order.append(v)
                 path.pop()

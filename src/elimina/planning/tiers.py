@@ -73,7 +73,7 @@ def plan_stream(
     staging = min(cells // 2, _STAGING_BYTES // itemsize) // unit * unit
     room = _MessageArea(max(0, cells - staging) // unit * unit, unit)
     on_device = {n for n, step in enumerate(steps) if step.work > host_work}
-    made: list[StreamedStep] = []
+    streamed_steps: list[StreamedStep] = []
     wanted = {
         n
         for n in on_device
@@ -102,11 +102,11 @@ def plan_stream(
         seconds, up = seconds + choice.seconds, up + choice.up
         windows = _windows(record, choice.lengths, room, number if stays else -1, itemsize, staging)
         after = room.before(number) if stays else ()
-        made.append(StreamedStep(number, choice.lengths, choice.loops, windows, True, after))
+        streamed_steps.append(StreamedStep(number, choice.lengths, choice.loops, windows, True, after))
         room.release(number)
-    steps_made = [streamed._replace(download=streamed.step in wanted) for streamed in made]
+    steps_made = [streamed._replace(download=streamed.step in wanted) for streamed in streamed_steps]
     spans = [_tile_spans(streamed) for streamed in steps_made]
-    ends = [w.start + w.slots * w.span for streamed in made for w in streamed.windows if w.slots]
+    ends = [w.start + w.slots * w.span for streamed in streamed_steps for w in streamed.windows if w.slots]
     down = sum(steps[streamed.step].out_span for streamed in steps_made if streamed.download)
     return Stream(
         tuple(steps_made),

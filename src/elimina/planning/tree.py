@@ -76,10 +76,10 @@ def plan_tree(
         partition: Mini-buckets of each bucket; None: buckets are partitioned by scopes.
     """
     starts, members = scopes if isinstance(scopes, Scopes) else Scopes.of(scopes)
-    along, rest = (np.fromiter(variables, np.int32, len(variables)) for variables in (order, kept))
+    order_array, kept_array = (np.fromiter(variables, np.int32, len(variables)) for variables in (order, kept))
     members_of_steps = members.astype(np.int32)
     return PlannedTree(
-        np.fromiter(sizes, np.int64, len(sizes)), starts, members_of_steps, along, rest, ibound, partition
+        np.fromiter(sizes, np.int64, len(sizes)), starts, members_of_steps, order_array, kept_array, ibound, partition
     )
 
 

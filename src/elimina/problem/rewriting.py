@@ -162,11 +162,11 @@ def _with_auxiliary_variables(
     names = (name for number in itertools.count() if model.find(name := f"_s{number}") is None)
     for table in model.factors:
         is_needed = not purpose.counts or _forbids(table, model.sense)
-        made = _replacement(table, model.sense, observed, len(variables)) if is_needed else None
-        if made is None:
+        replacement = _replacement(table, model.sense, observed, len(variables)) if is_needed else None
+        if replacement is None:
             factors.append(table)
             continue
-        tables, sizes = made
+        tables, sizes = replacement
         factors += tables
         variables += map(Variable, itertools.islice(names, len(sizes)), sizes)
     for v, number in counted.items():

@@ -164,7 +164,7 @@ class Propagator:
         listed = None if factor.tuples is None else ListedValues(region, local_layout)
         view = factor_view(region, local_layout) if listed is None else listed.values
         least = greatest = 1.0
-        taken = 0.0
+        log_divisor = 0.0
         for v in factor.scope:
             if v not in self._weights or self._homes[v] != number:
                 continue
@@ -173,7 +173,7 @@ class Propagator:
             shaped = weights.reshape(shape) if listed is None else listed.at(v, weights)
             if self.logarithmic:
                 high = math.log(largest) if (largest := float(shaped.max(initial=0.0))) > 0 else 0.0
-                taken += high
+                log_divisor += high
                 with np.errstate(divide="ignore"):
                     view += self._sign * (np.log(shaped) - high)
             elif weights.dtype == bool:
@@ -181,13 +181,13 @@ class Propagator:
             else:
                 low = float(shaped.min(initial=math.inf, where=shaped > 0))
                 shaped, exponent = scaled(shaped) if shaped.size else (shaped, 0)
-                taken += math.log(2) * exponent
+                log_divisor += math.log(2) * exponent
                 least *= min(1.0, math.ldexp(low, -exponent))
                 greatest *= float(shaped.max(initial=1.0))
                 view *= shaped
         if listed is not None:
             listed.drop(self._zero)
-        self._taken[number] = taken
+        self._taken[number] = log_divisor
         if len(self._ranges):
             high, low = self._encoded.ranges[number]
             # A product that may have underflowed is replaced by a small positive number, because 0 means impossible.
@@ -317,7 +317,7 @@ class Propagator:
         """Return a function that computes the logarithm of the runs' sums with the current weights."""
         return functools.partial(self._log_sum, zone, peaks, math.fsum(self._taken.values()))
 
-    def _log_sum(self, zone: Array, peaks: NDArray[np.float64], taken: float) -> NDArray[np.float64]:
+    def _log_sum(self, zone: Array, peaks: NDArray[np.float64], log_divisor: float) -> NDArray[np.float64]:
         if self._encoded.impossible:
             return np.asarray(-np.inf)
         if self._plan.kept:
@@ -326,7 +326,7 @@ class Propagator:
             roots = [zone[..., self._root_places]]
         with np.errstate(divide="ignore"):
             logs = [(root if self.logarithmic else np.log(root)).sum(axis=-1) for root in roots]
-        total = sum(logs, start=np.float64(0.0)) + taken
+        total = sum(logs, start=np.float64(0.0)) + log_divisor
         if self.logarithmic:
             return np.asarray(total + self._encoded.offset)
         exponents = self._encoded.offset + self._scales.root_exponents(peaks)

@@ -86,14 +86,14 @@ class ScaledSum:
         if not self._partial_sums or number.exponent > self._top:
             lowered = (math.ldexp(partial_sum, self._top - number.exponent) for partial_sum in self._partial_sums)
             self._top, self._partial_sums = number.exponent, [partial_sum for partial_sum in lowered if partial_sum]
-        rest = math.ldexp(number.fraction, number.exponent - self._top)
+        carry = math.ldexp(number.fraction, number.exponent - self._top)
         partial_sums = []
         for partial_sum in self._partial_sums:
-            large, small = (rest, partial_sum) if rest >= abs(partial_sum) else (partial_sum, rest)
-            rest = large + small
-            if lost := small - (rest - large):
-                partial_sums.append(lost)
-        self._partial_sums = [*partial_sums, rest]
+            large, small = (carry, partial_sum) if carry >= abs(partial_sum) else (partial_sum, carry)
+            carry = large + small
+            if error := small - (carry - large):
+                partial_sums.append(error)
+        self._partial_sums = [*partial_sums, carry]
 
     @property
     def total(self) -> ScaledNumber:

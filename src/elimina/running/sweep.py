@@ -181,8 +181,8 @@ class Sweep:
     @property
     def rows(self) -> tuple[int, int]:
         """Numbers of tuples of sparse tables so far: those that were considered, and those that were kept."""
-        made, kept = zip((0, 0), *(lane.rows for lane in self._lanes.values()), strict=True)
-        return sum(made), sum(kept)
+        considered_rows, kept_rows = zip((0, 0), *(lane.rows for lane in self._lanes.values()), strict=True)
+        return sum(considered_rows), sum(kept_rows)
 
     def reserve(self) -> None:
         """Start to allocate the slices' memory on the devices; the caller continues meanwhile."""

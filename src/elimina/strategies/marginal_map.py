@@ -51,9 +51,9 @@ def marginal_map(facts: Facts, _: Row) -> Portfolio:
     if options.on_plan is not None:
         run.notify(options.on_plan, planned.plan)
     with run.phase("sum out") as part_seconds:
-        rest, stats = sum_out(planned, solver.report_progress)
+        query_model, stats = sum_out(planned, solver.report_progress)
         part_seconds.update(stats["seconds"])
-    if rest is None:
+    if query_model is None:
         return (yield Strategy(run, "sum out", lambda _: Result("infeasible", "mmap", stats=stats)))
 
     def whole(maximum: Result) -> Result:
@@ -69,7 +69,7 @@ def marginal_map(facts: Facts, _: Row) -> Portfolio:
     )
     return (
         yield from scheduled(
-            Solver(Question(rest, "mpe", {}, None), maximisation_options, InnerCall(run, whole, "max")),
+            Solver(Question(query_model, "mpe", {}, None), maximisation_options, InnerCall(run, whole, "max")),
             optimum_schedule.ROWS,
         )
     )

@@ -302,12 +302,12 @@ class Solver:
             try:
                 return _eliminate(first.inquiry, execution, options)
             except DeviceError as error:
-                rest = None if planned.plan.form.gpus == 1 else without_lost_devices(planned, options)
-                if rest is None:
+                replanned = None if planned.plan.form.gpus == 1 else without_lost_devices(planned, options)
+                if replanned is None:
                     raise
                 logger.warning("a plan that was divided among devices starts again on those that are left: %s", error)
-                others = execution._replace(plan=rest.plan, backend=rest.backend)
-            return _eliminate(first.inquiry, others, options)
+                new_execution = execution._replace(plan=replanned.plan, backend=replanned.backend)
+            return _eliminate(first.inquiry, new_execution, options)
 
         return Strategy(self.run, "eliminate", work, planned.plan)
 
