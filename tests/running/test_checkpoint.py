@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -339,6 +340,36 @@ def test_the_time_limit_leaves_what_is_known(tmp_path):
     assert (result.status, result.ended_by) == ("bounded", "time-limit")
     known = json.loads((tmp_path / "elimina-checkpoint.json").read_bytes().partition(b"\n")[2])
     assert known["state"]["done"] > 0
+
+
+def test_a_call_removes_a_checkpoint_while_its_work_writes_and_closes_it(tmp_path, monkeypatch):
+    """A descriptor that is closed twice may be another file's by then."""
+    errors, closed, fsync = [], [], os.fsync
+    monkeypatch.setattr(module.os, "fsync", lambda file: (time.sleep(0.05), fsync(file)))
+    monkeypatch.setattr(module.os, "close", lambda file: (time.sleep(0.05), closed.append(file)))
+    checkpoint = module.Checkpoint(tmp_path / "c")
+
+    def work(act):
+        try:
+            act()
+        except Exception as error:
+            errors.append(error)
+
+    writing = threading.Thread(target=work, args=[lambda: checkpoint.save_messages(1, [np.zeros(3)])])
+    writing.start()
+    time.sleep(0.02)
+    others = [threading.Thread(target=work, args=[act]) for act in (checkpoint.remove, checkpoint.close)]
+    for thread in others:
+        thread.start()
+    for thread in (writing, *others):
+        thread.join()
+    assert not errors
+    assert len(closed) == 1
+    assert not (tmp_path / "c").exists()
+    with pytest.raises(InputError, match="is closed, because its call has ended"):
+        checkpoint.save_messages(2, [np.zeros(3)])
+    monkeypatch.undo()
+    os.close(closed[0])
 
 
 def test_first_bounds_that_are_the_whole_answer_leave_no_checkpoint(tmp_path):

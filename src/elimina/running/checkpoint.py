@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
 import time
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -67,6 +68,8 @@ class Checkpoint:
         self._made = False
         self._saved = self._writing_seconds = 0.0
         self._waiting: State | None = None
+        # A call may remove its checkpoint while its work, which outlasts it, still writes or closes it.
+        self._guard = threading.RLock()
         self.state: State = {}
         with self._writing():
             if not self._directory.exists():
@@ -191,19 +194,22 @@ class Checkpoint:
 
     def remove(self) -> None:
         """Remove the files, and the directory if elimina created it and it is empty; then close the checkpoint."""
-        self.drop_messages(())
-        (self._directory / _FILE).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):
-            if self._made or self._contents.get("made"):
-                self._directory.rmdir()
-        self.close()
+        with shielded(), self._guard:
+            self.drop_messages(())
+            (self._directory / _FILE).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                if self._made or self._contents.get("made"):
+                    self._directory.rmdir()
+            self.close()
 
     def close(self) -> None:
         """Release the directory for other processes; remove it if elimina created it and it is empty."""
-        if self._made and not self._contents:
-            with contextlib.suppress(OSError):
-                self._directory.rmdir()
-        if self._lock >= 0:
+        with shielded(), self._guard:
+            if self._lock < 0:
+                return
+            if self._made and not self._contents:
+                with contextlib.suppress(OSError):
+                    self._directory.rmdir()
             os.close(self._lock)
             self._lock = -1
 
@@ -241,7 +247,9 @@ class Checkpoint:
     def _replacing(self, name: str) -> Iterator[BinaryIO]:
         """Open a file that gets its final name when it is complete on disk."""
         partial = self._directory / f"{name}.part"
-        with shielded(), self._writing():
+        with shielded(), self._guard, self._writing():
+            if self._lock < 0:
+                raise InputError(f"the checkpoint in {self._directory} is closed, because its call has ended")
             try:
                 with open(partial, "wb") as file:
                     yield file
