@@ -788,3 +788,16 @@ def test_a_memory_limit_may_be_text_in_each_question():
     for ask in (UMBRELLA.filter, UMBRELLA.smooth, UMBRELLA.log_likelihood, UMBRELLA.viterbi):
         assert ask(data, memory="1GiB") is not None
     assert UMBRELLA.predict(data, 2, memory="1GiB").marginals
+
+
+def test_likelihoods_of_several_symbols_may_underflow_together():
+    """Each symbol has a probability of 1e-200 in one state, and 1e-190 in the other: no float holds their product."""
+    rows = [[1.0, 1e-200], [1.0, 1e-190]]
+    emissions = {"x": np.array(rows), "y": np.array(rows)}
+    model = DynamicModel.hidden_markov([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], emissions)
+    columns = {"x": [1, 1], "y": [1, 1]}
+    assert model.log_likelihood(columns) == pytest.approx(2 * (math.log(0.5) - 380 * math.log(10)))
+    assert model.smooth(columns).marginals["state"] == pytest.approx(np.array([[0, 1], [0, 1]]), abs=1e-15)
+    states, score = model.viterbi(columns)
+    assert states["state"].tolist() == [1, 1]
+    assert score == pytest.approx(2 * (math.log(0.5) - 380 * math.log(10)))

@@ -42,6 +42,9 @@ underflow."""
 _MIN_PREDICTION = 1e-290
 """Least predicted probability of a joint state that is used as a divisor: quotients by smaller ones may overflow."""
 
+_LEAST_TOTAL = 1e-290
+"""Least probability of a slice's observations, given those before, beside which terms that underflow are negligible."""
+
 
 class SegmentStates(NamedTuple):
     """Distributions of the joint states in consecutive slices.
@@ -602,7 +605,7 @@ def _filtered_segment(
     underflows: NDArray[np.uint8],
 ) -> tuple[SegmentStates, list[int]]:
     """Return a segment after the forward pass, and the sequences with possible underflow."""
-    suspects = np.flatnonzero(underflows | (np.minimum.reduceat(totals, starts[:-1]) == 0)).tolist()
+    suspects = np.flatnonzero(underflows | (np.minimum.reduceat(totals, starts[:-1]) < _LEAST_TOTAL)).tolist()
     # The logarithms overwrite the array, because allocating a new one would take as long as computing them.
     with np.errstate(divide="ignore"):
         log_totals = np.log(totals, out=totals)

@@ -52,7 +52,7 @@ class HiddenParameters:
         self.sizes = tuple(network.variables[v].size for v in network.interface)
         self.states = math.prod(self.sizes)
         self._emissions: dict[tuple[int, bool], Floats] = {}
-        self._listed: dict[tuple[tuple[int, ...], tuple[int, ...]], Floats] = {}
+        self._listed: dict[tuple[tuple[int, ...], tuple[int, ...], bool], Floats] = {}
 
     @cached_property
     def start(self) -> Floats:
@@ -150,9 +150,8 @@ class HiddenParameters:
 
     def log_likelihoods(self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_]) -> Likelihoods:
         """Return the logarithms of likelihoods: see ``likelihoods``."""
-        table, table_rows = self._listed_rows(sequences, rows, firsts)
+        table, table_rows = self._listed_rows(sequences, rows, firsts, in_logs=True)
         with np.errstate(divide="ignore"):
-            table = np.log(table)
             if not sequences.logs:
                 return Likelihoods(table, table_rows)
             table = table[table_rows]
@@ -171,18 +170,22 @@ class HiddenParameters:
         """Return pairs of ``is_first`` and a mask of its slices; a single pair if all have the same distributions."""
         return [(False, ~firsts), (True, firsts)] if self._first_differs else [(False, slice(None))]
 
-    def _listed_rows(self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_]) -> tuple[Floats, Ints]:
-        """Return a table of likelihoods of observed states, and the row of each slice."""
+    def _listed_rows(
+        self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_], *, in_logs: bool = False
+    ) -> tuple[Floats, Ints]:
+        """Return a table of likelihoods of observed states, or of their logarithms, and the row of each slice."""
         columns, codes = sequences.columns, sequences.codes[rows]
         silent = [v for v in self.leaves if v not in columns and v not in sequences.logs]
         sizes = [self.network.variables[v].size + 1 for v in columns]
         count = math.prod(sizes)
         flags = (False, True) if self._first_differs else (False,)
         if count <= _MAX_LISTED_ROWS:
-            key = columns, tuple(silent)
+            key = columns, tuple(silent), in_logs
             if key not in self._listed:
                 combinations = np.indices(sizes, dtype=np.int32).reshape(len(sizes), count).T
-                self._listed[key] = np.vstack([self._rows(columns, silent, combinations, flag) for flag in flags])
+                self._listed[key] = np.vstack(
+                    [self._rows(columns, silent, combinations, flag, in_logs) for flag in flags]
+                )
             table_rows = np.zeros(len(codes), dtype=np.int32)
             for column, size in zip(codes.T, sizes, strict=True):
                 table_rows *= np.int32(size)
@@ -197,16 +200,25 @@ class HiddenParameters:
         used, numbers = np.unique(marked, axis=0, return_inverse=True)
         observed = [used[used[:, 0] == flag, 1:] for flag in flags]
         pairs = zip(observed, flags, strict=True)
-        table = np.vstack([self._rows(columns, silent, codes_of_flag, flag) for codes_of_flag, flag in pairs])
+        table = np.vstack([self._rows(columns, silent, codes_of_flag, flag, in_logs) for codes_of_flag, flag in pairs])
         return table, numbers.reshape(-1).astype(np.int32)
 
-    def _rows(self, columns: Sequence[int], silent: Sequence[int], codes: NDArray[Any], is_first: bool) -> Floats:
-        """Return likelihoods of combinations of states of ``columns``; the variables in ``silent`` are not observed."""
-        table = np.ones((len(codes), self.states))
-        for v, column in zip(columns, codes.T, strict=True):
-            table *= self.emission(v, is_first)[column]
-        for v in silent:
-            table *= self.emission(v, is_first)[-1]
+    def _rows(
+        self, columns: Sequence[int], silent: Sequence[int], codes: NDArray[Any], is_first: bool, in_logs: bool
+    ) -> Floats:
+        """Return likelihoods of combinations of states of ``columns``, or their logarithms.
+
+        The variables in ``silent`` are not observed.
+        """
+        factors = [self.emission(v, is_first)[column] for v, column in zip(columns, codes.T, strict=True)]
+        factors += [self.emission(v, is_first)[-1] for v in silent]
+        table = np.zeros((len(codes), self.states)) if in_logs else np.ones((len(codes), self.states))
+        with np.errstate(divide="ignore", under="ignore"):
+            for factor in factors:
+                if in_logs:
+                    table += np.log(factor)
+                else:
+                    table *= factor
         return table
 
 
