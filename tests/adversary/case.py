@@ -53,6 +53,7 @@ KINDS = {
     "wide": "wide",
     "tree": "trees",
     "histories": "histories",
+    "dynamic": "dynamic",
     "metamorphic": "metamorphic",
     "interrupts": "interrupts",
     "budgets": "budgets",

@@ -24,6 +24,7 @@ CASES = {
     "wide": 6,
     "tree": 300,
     "histories": 25,
+    "dynamic": 100,
     "metamorphic": 40,
     "interrupts": 6,
     "budgets": 20,
