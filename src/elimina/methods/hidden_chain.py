@@ -43,7 +43,7 @@ _MIN_PREDICTION = 1e-290
 """Least predicted probability of a joint state that is used as a divisor: quotients by smaller ones may overflow."""
 
 _LEAST_TOTAL = 1e-290
-"""Least probability of a slice given earlier ones at which terms that underflow are negligible."""
+"""Least probability of a slice for a pass without logarithms: terms below the range of floats are then negligible."""
 
 
 class SegmentStates(NamedTuple):
