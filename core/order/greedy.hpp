@@ -16,8 +16,8 @@ enum class Rule { min_fill, weighted_min_fill, min_degree, min_weight, sweep };
 // current degree.
 std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random, Clock& clock);
 
-// A greedy elimination by fill-in that ends at a bucket of more than 2^log_cells cells. A part of a large graph is
-// tried first: the graph is at least as wide. The remaining vertices follow breadth first, because even a symbolic
+// A greedy elimination by fill-in that ends at a bucket of more than 2^log_cells cells. Of a large graph, a part
+// is tried first: if the part is too wide, so is the whole graph. The remaining vertices follow breadth first, because even a symbolic
 // elimination of them would take too long.
 struct PartialOrder {
   Order order;

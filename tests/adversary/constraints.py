@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -38,13 +39,21 @@ VARIABLE_ORDERINGS = (
 )
 
 
+MOST_NODES_PER_ASSIGNMENT, MOST_OTHER_NODES = 20, 2000
+"""Largest number of nodes of a search without restarts: more of them try values of results of functions."""
+
+
 def make(rng: random.Random, setting: Setting) -> Case:
     """Make a random model and a search."""
     total, domains = 1, []
+    # Results of functions of far values have more values than their operands.
+    is_wide = rng.random() < 0.1
     for _ in range(rng.randint(1, 8)):
         lo = rng.choice([0, 0, 0, -3, 1])
         values = range(lo, lo + rng.choice([2, 2, 3, 4, 6]))
         domain = sorted(rng.sample(values, rng.randint(1, len(values)))) if rng.random() < 0.4 else list(values)
+        if is_wide and rng.random() < 0.5:
+            domain = sorted({*domain, rng.choice([-1, 1]) << rng.randint(9, 20)})
         if total * len(domain) <= MOST_ASSIGNMENTS:
             total *= len(domain)
             domains.append(domain)
@@ -68,7 +77,7 @@ def make(rng: random.Random, setting: Setting) -> Case:
         "assumptions": [_assumption(rng, domains) for _ in range(rng.choice([0, 0, 0, 1, 3, 5]))],
         "options": _options(rng, objective is not None, setting.device),
         "rule": [rng.choice(VARIABLE_ORDERINGS), rng.choice(VALUE_ORDERINGS)] if rng.random() < 0.3 else None,
-        "what": rng.choice(["all", "all", "one", "propagated", "to_model"]),
+        "what": rng.choice(["all", "all", "one"] + ["propagated", "to_model"] * (not is_wide)),
     }
 
 
@@ -255,6 +264,9 @@ def _check_search(case: Case, built: Built) -> None:
             result.status,
         )
         built.solutions = built.assuming(range(len(assumptions)))
+    most = MOST_NODES_PER_ASSIGNMENT * math.prod(map(len, case["domains"])) + MOST_OTHER_NODES
+    if case["what"] == "all" and result.stats["nodes"] > most:
+        raise Defect(f"a search for all solutions took {result.stats['nodes']} nodes, not at most {most}")
     ends = [(one.lower, one.upper) for one in bounds] + [(result.lower_bound, result.upper_bound)]
     for lower, upper in ends if built.sign and built.solutions and len(built.rows) == 1 else ():
         best = built.best()

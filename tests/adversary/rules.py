@@ -87,11 +87,14 @@ def _defined(
     made: Callable[[cp.Model, list[cp.Expression]], Any],
     of: Callable[[list[int]], int | None],
     most: int = 0,
+    most_value: int = 1 << 20,
 ) -> Rule:
-    """A new variable that is a function of others and is equal to one more."""
+    """A new variable that is a function of others, up to a value, and is equal to one more."""
 
-    def draw(rng: random.Random, domains: Domains) -> Data:
-        return [some(rng, domains, count, most or count), rng.randrange(len(domains))]
+    def draw(rng: random.Random, domains: Domains) -> Data | None:
+        xs = some(rng, domains, count, most or count)
+        is_beyond = max(abs(value) for x in xs for value in domains[x]) > most_value
+        return None if is_beyond else [xs, rng.randrange(len(domains))]
 
     def post(model: cp.Model, xs: Sequence[cp.Expression], data: Data) -> None:
         model.add(made(model, [xs[x] for x in data[0]]) == xs[data[1]])
@@ -106,6 +109,11 @@ def _defined(
 def _quotient(pair: list[int]) -> int | None:
     x, y = pair
     return None if y == 0 else (abs(x) // abs(y)) * (1 if (x >= 0) == (y >= 0) else -1)
+
+
+def _distinct_results(xs: list[int]) -> int | None:
+    quotient = _quotient(xs[:2])
+    return None if quotient is None else len({abs(quotient), xs[2]})
 
 
 def _remainder(pair: list[int]) -> int | None:
@@ -581,13 +589,23 @@ RULES: dict[str, Rule] = {
     "remainder": _defined(2, lambda model, xs: model.remainder(*xs), _remainder),
     "floor_quotient": _defined(2, lambda _, xs: divmod(*xs)[0], lambda xs: xs[0] // xs[1] if xs[1] else None),
     "floor_remainder": _defined(2, lambda _, xs: divmod(*xs)[1], lambda xs: xs[0] % xs[1] if xs[1] else None),
-    "whole_power": _defined(2, lambda model, xs: xs[0] ** model.maximum([xs[1], 0]), lambda xs: xs[0] ** max(xs[1], 0)),
+    "whole_power": _defined(
+        2,
+        lambda model, xs: xs[0] ** model.maximum([xs[1], 0]),
+        lambda xs: xs[0] ** max(xs[1], 0),
+        most_value=9,
+    ),
     "condition": Rule(_condition, _post_condition, _hold_condition),
-    "power": _defined(2, lambda model, xs: model.power(*xs, -60, 60), _power),
+    "power": _defined(2, lambda model, xs: model.power(*xs, -60, 60), _power, most_value=9),
     "maximum": _defined(1, lambda model, xs: model.maximum(xs), max, 4),
     "minimum": _defined(1, lambda model, xs: model.minimum(xs), min, 4),
     "absolute": _defined(1, lambda model, xs: abs(xs[0]), lambda xs: abs(xs[0])),
     "count": _defined(2, lambda model, xs: model.count(xs[1:], xs[0]), lambda xs: xs[1:].count(xs[0]), 5),
+    "distinct_results": _defined(
+        3,
+        lambda model, xs: model.distinct_values([abs(model.quotient(xs[0], xs[1])), xs[2]]),
+        _distinct_results,
+    ),
     "distinct_values": _defined(1, lambda model, xs: model.distinct_values(xs), lambda xs: len(set(xs)), 5),
     "all_of": _cost_free("all_of", lambda xs: int(all(xs))),
     "any_of": _cost_free("any_of", lambda xs: int(any(xs))),

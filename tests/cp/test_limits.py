@@ -48,7 +48,7 @@ def test_options_that_make_no_sense(options: dict[str, Any], message: str) -> No
         (lambda m, xs: m.add_cost(None, [1, 2]), InputError, "add_cost gets a list of variables"),
         (lambda m, xs: m.add_cost(xs[:1], {1: 2}), InputError, "a tuple of values of 1 variable"),
         (lambda m, xs: m.add_cost(xs[:1], [[1], [1, 2]]), TypeError, r"costs is .*; it takes an array of numbers"),
-        (lambda m, xs: m.add_cost_rows(xs, None, 3), InputError, "need whole numbers of shape"),
+        (lambda m, xs: m.add_cost_rows(xs, None, 3), InputError, "need rows of whole numbers of shape"),
         (lambda m, xs: m.add_cost_rows(xs, [[0, 0, 0]], ["a"]), InputError, "costs are numbers"),
         (lambda m, xs: m.int_var(0, 1, name=3), TypeError, r"name is 3 \(int\); it takes a string"),
         (lambda m, xs: m.int_vars(3, 0, 1, name=3), TypeError, r"name is 3 \(int\); it takes a string"),

@@ -503,3 +503,23 @@ def test_weights_are_of_constraints_that_have_something_to_do() -> None:
             model.post("int_ne", y, other)
     model.search([x, y, z], "dom_w_deg", "indomain_min")
     assert tuple(model.solve().assignment[[x, y, z]]) == (1, 0, 1)
+
+
+@pytest.mark.parametrize("bits", [12, 40])
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("modes", [{"lns": True}, {"restarts": "none"}, {}], ids=["lns", "no restarts", "default"])
+def test_results_of_functions_are_not_tried_value_by_value(
+    bits: int, threads: int, modes: dict[str, bool | str]
+) -> None:
+    """A quotient of 2^bits values has fewer of them than its operand, whose four values are far apart."""
+    model = cp.Model()
+    x, y = model.int_var([1, 4, 5]), model.int_var([-(1 << bits), 2, 300_000, 1_048_577])
+    count = model.distinct_values([model.maximum([x, 2]), abs(model.quotient(y, x))])
+    options = cp.SearchOptions(**modes)
+    solutions = model.solve(all_solutions=True, threads=threads, time_limit=30, options=options)
+    assert len(solutions.solutions) == 12
+    assert solutions.stats["nodes"] < 500
+    model.maximize(count)
+    best = model.solve(threads=threads, time_limit=30, options=options)
+    assert (best.status, best.value) == ("optimal", 2)
+    assert best.stats["nodes"] < 500

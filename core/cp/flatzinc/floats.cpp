@@ -25,7 +25,7 @@ constexpr double kGreatestNumber = 0x1p50, kGreatestGrid = 0x1p42, kGreatestSum 
 constexpr double kGridOutward = 1e-300;
 // A number that is not a short decimal, such as 1/3, is rounded to nine digits.
 constexpr double kDigits = 1e9;
-// Share by which errors are enlarged, so that their own rounding does not make them too small.
+// Factor by which errors are enlarged, so that their own rounding does not make them too small.
 constexpr double kOutward = 1 + 1e-9;
 
 double power(int exponent) {
@@ -487,7 +487,7 @@ Quantity Floats::sum_of(std::size_t constraint, std::size_t variable) {
   for (const auto& [factor, x] : summands) decimals = std::max(decimals, decimal_of(factor).decimals + x.decimals);
   const auto fits = [&](int d) { return size * power(d) <= kGreatestNumber; };
   if (!is_exact || !fits(decimals)) {
-    // A rounded sum is on the grid, and the equation stays a constraint with room for the rounding.
+    // The rounded sum does not define the variable: the equation is posted with a tolerance for the rounding.
     decimals = is_multiplied_[variable] ? kFactorDecimals : kInexactDecimals;
     while (decimals > 0 && !fits(decimals)) --decimals;
     Quantity result = new_quantity(values, within, decimals, 0.5 / power(decimals));

@@ -130,7 +130,8 @@ class Member final : public Propagator {
   }
 
  private:
-  // Removes all values between neighbours of the set; if these are too many, only moves bounds to values of the set.
+  // Removes all values between consecutive members of the set; if the domain is too wide for that, only moves its
+  // bounds to members.
   Outcome keep(Domains& d) const {
     const auto above = std::lower_bound(set_.begin(), set_.end(), d.lo(x_));
     if (above == set_.end() || !d.set_lo(x_, *above)) return Outcome::failed;

@@ -12,7 +12,7 @@ import numpy as np
 from elimina import arguments
 from elimina._core import cp_falls_without_end, cp_variables_beyond_limits
 from elimina.arguments import choice, is_iterable, shown, wrong_type
-from elimina.cp.branching import SearchRule
+from elimina.cp.branching import MAX_BRANCHED_RESULT_VALUES, SearchRule
 from elimina.cp.copies import CopyableModel
 from elimina.cp.decompositions import DECOMPOSITIONS
 from elimina.cp.derived_constraints import DerivedConstraints
@@ -56,6 +56,7 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         self._hints: Hints = {}
         # Variables without bounds in a file, and variables whose bounds derive from those of such variables.
         self._unbounded: set[int] = set()
+        self._wide_results: set[int] = set()
 
     def _figures(self) -> list[tuple[str, str]]:
         kinds = Counter(name for name, _ in self._posts)
@@ -146,6 +147,8 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         variable = self.int_var(lo, hi, name)
         if is_unbounded:
             self._unbounded.update(variable.terms)
+        if hi - lo >= MAX_BRANCHED_RESULT_VALUES:
+            self._wide_results.update(variable.terms)
         return variable
 
     def bool_var(self, name: str = "") -> Expression:

@@ -421,7 +421,7 @@ class Model(DeclaredModel):
         solver, objective = self._build(run.deadline)
         accelerate(solver, device, threads)
         solvers = (solver, *(self._build(run.deadline)[0] for _ in range(threads - 1)))
-        rules = search_rules(self._rules, self._all_views(), objective)
+        rules = search_rules(self._rules, self._all_views(), objective, self._wide_results)
         # The threads of a portfolio continue while domains are read, so domains are read from a separate solver.
         run.domains = solver if threads == 1 else self._build(run.deadline)[0] if portfolio is not None else solver
         search: CpSearch = call_core(

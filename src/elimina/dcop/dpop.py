@@ -277,7 +277,7 @@ class Bucket:
         return tables, sum(bests) if settings.is_integer else math.fsum(bests), possible
 
     def _range(self, ranges: Sequence[tuple[float, float] | None]) -> tuple[int | float, int | float]:
-        """Return the largest spread of costs in functions of one scope, and the number that stands for 'forbidden'."""
+        """Return a bound on the spread of a sum of functions, and the number that stands for 'forbidden'."""
         finite_ranges = [ends for ends in ranges if ends is not None]
         if not self._settings.is_integer:
             return sum(

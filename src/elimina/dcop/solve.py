@@ -398,7 +398,7 @@ class _Watch:
 
 
 def _rows(problem: Problem, agents: Iterable[Finished]) -> dict[str, int]:
-    """Return the numbers of tuples sent, and of tuples in the exact tables."""
+    """Return the number of tuples sent, and the number of cells of the same tables if they were dense."""
     agents, sizes = list(agents), problem.model.sizes
     separators = [separator for separator in rows_of(pseudo_tree(problem, agents).separators) if separator]
     return {

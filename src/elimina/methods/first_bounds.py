@@ -26,7 +26,7 @@ _MAX_CELLS = 1 << 20
 """Largest number of cells of a table with which the first assignment is improved."""
 
 _MAX_LISTED_CELLS = 1 << 16
-"""Largest number of cells of a listed table for this; it is smaller, because all cells have to be expanded."""
+"""The same limit for listed tables: smaller than ``_MAX_CELLS``, because all their cells have to be expanded."""
 
 _COPY_BYTES = 8
 """Bytes of a copied cell."""

@@ -238,7 +238,7 @@ def _slice_seconds(plan: Plan, problem: Problem) -> float:
 
 
 class _FactorDensities(NamedTuple):
-    """Densities of a plan's factors, and their tuples where they may be listed."""
+    """Densities of a plan's factors, and the largest number of tuples of each factor (None: it is stored densely)."""
 
     densities: Sequence[Density]
     tuples: Sequence[int | None]

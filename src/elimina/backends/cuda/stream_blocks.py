@@ -14,7 +14,7 @@ MAX_ROW_OFFSET = 2**31 - 1
 BLOCK_START_COST = 500.0
 """Cost of starting a block, in rows of the product per fast cell."""
 MAX_WAVES = 6
-"""Largest number of blocks of a split for each block that runs at a time."""
+"""Largest number of waves of a split: its blocks, divided by the number of blocks that run at a time."""
 BUILD_CELL_COST = 8.0
 """Cost of one cell of an rhs table, in rows of the product."""
 STREAM_SETUP_FACTOR = 3.5
