@@ -127,7 +127,7 @@ def test_no_thread_starts_without_memory_for_its_first_objects():
     assert set(outcomes) == {"refused", "started"}
 
 
-@pytest.mark.parametrize("place", ["run", "_next", "rest"])
+@pytest.mark.parametrize("place", ["run", "_next", "release"])
 def test_a_thread_that_ends_without_an_answer(monkeypatch, place):
     """A lack of memory outside its work ends a thread, and the call."""
 
@@ -138,7 +138,7 @@ def test_a_thread_that_ends_without_an_answer(monkeypatch, place):
     call_thread.end_idle_threads()
     monkeypatch.setattr(call_thread.CallThread, place, end)
     costs = elimina.Model.from_arrays([2], [((0,), [1, 2])])
-    if place == "rest":
+    if place == "release":
         assert elimina.solve(costs, device="cpu").value == 1
     else:
         with pytest.raises(MemoryLimitError, match="a thread ran out of memory"):

@@ -113,7 +113,7 @@ def test_what_takes_too_long_is_not_begun(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_time_limit_is_kept() -> None:
     problem = Problem.from_model(random_model(13, 4, 0.4, 0.2, seed=1))
     exact = solve(problem).value
-    for algorithm, options in (("mb-dpop", {"memory": 4_000}), ("dpop", {}), ("adpop", {"ibound": 1})):
+    for algorithm, options in (("mb-dpop", {"memory": "4000B"}), ("dpop", {}), ("adpop", {"ibound": 1})):
         result = solve(problem, algorithm, time_limit=1e-9, **options)
         assert (result.task, result.status, result.ended_by) == ("dcop", "bounded", "time-limit")
         assert result.lower_bound <= exact <= result.value == result.upper_bound

@@ -109,7 +109,12 @@ def test_answers_are_those_of_one_device(gpus, kind, order, least):
 
 @pytest.mark.parametrize(
     ("algorithm", "options"),
-    [("adpop", {"ibound": 2}), ("mb-dpop", {"memory": 800}), ("dpop", {"filtering": 2}), ("dpop", {"memory": "1GiB"})],
+    [
+        ("adpop", {"ibound": 2}),
+        ("mb-dpop", {"memory": "800B"}),
+        ("dpop", {"filtering": 2}),
+        ("dpop", {"memory": "1GiB"}),
+    ],
 )
 def test_all_algorithms(gpus, algorithm, options):
     gpus(Gpu(), Gpu(), Gpu())

@@ -113,7 +113,7 @@ def test_trees_built_in_the_core_are_those_of_agents(kind: str, seed: int, heuri
         ("dpop", None, AgentOptions()),
         ("adpop", None, AgentOptions(ibound=2)),
         ("dpop", None, AgentOptions(filtering=2)),
-        ("mb-dpop", 1000, AgentOptions()),
+        ("mb-dpop", "1000B", AgentOptions()),
     ],
 )
 def test_runs_leave_no_garbage_and_are_not_searched_for_it(monkeypatch, algorithm, memory, options):

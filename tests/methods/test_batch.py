@@ -187,7 +187,7 @@ def test_frames_and_mappings():
         ({"z": [1]}, "the model has no variable 'z'"),
         (Cases((0, 0), np.zeros((1, 2), np.int32)), "two columns are about the same variable"),
         (Cases((0,), np.full((1, 1), 5, np.int32)), "row 0: variable 'v0' has no state of index 5"),
-        (Cases((0,), np.zeros((1, 2), np.int32)), "the values of 1 columns are int32 of the shape"),
+        (Cases((0,), np.zeros((1, 2), np.int32)), "expected integers of the shape .cases, 1., found int32"),
         ({"v0": [-1]}, "row 0: variable 'v0' has no state -1; leave cells that are not observed empty"),
     ],
 )

@@ -347,7 +347,7 @@ def _split(numbers: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         result.append(values.copy())
         at += 1 + int(size)
     if len(result) != count:
-        raise TextError(f"expected the marginals of {counted(count, 'variable')}, found {len(result)}")
+        raise TextError(f"found the marginals of {counted(len(result), 'variable')}, but the file says {count:g}")
     return result
 
 

@@ -185,7 +185,7 @@ def every_bucket(monkeypatch):
     monkeypatch.setattr(engine, "MAX_JOINED_COMBINATIONS", 0)
 
 
-AGENTS = [("dpop", {}), ("adpop", {"ibound": 2}), ("mb-dpop", {"memory": 800}), ("dpop", {"filtering": 2})]
+AGENTS = [("dpop", {}), ("adpop", {"ibound": 2}), ("mb-dpop", {"memory": "800B"}), ("dpop", {"filtering": 2})]
 
 
 @pytest.mark.parametrize(("algorithm", "options"), AGENTS)
