@@ -40,9 +40,9 @@ def planned(shape: tuple[int, int], task: str = "mpe", **options) -> Plan:
     ("shape", "task", "options", "form"),
     [
         ((8, 8), "mpe", {}, type(RESIDENT)),
-        ((8, 60), "mpe", {"memory": 160_000}, Segments),
+        ((8, 60), "mpe", {"memory": "160kB"}, Segments),
         ((14, 14), "mpe", {"memory": 1 << 20, "slices": 10**6}, Slicing),
-        ((14, 14), "bottleneck", {"memory": 160_000, "scratch": "."}, Streamed),
+        ((14, 14), "bottleneck", {"memory": "160kB", "scratch": "."}, Streamed),
         ((14, 14), "mpe", {"tables": "sparse"}, type(RESIDENT)),
     ],
 )
@@ -72,7 +72,7 @@ def test_a_new_row_is_compared_with_the_others(monkeypatch, seconds, size, is_ta
         lambda search: search.whole._replace(form=Halved(), seconds=seconds, bytes={"host": size}),
     )
     monkeypatch.setattr(plan_forms, "FORMS", (row, *FORMS))
-    roomy, narrow = planned((8, 60), "mpe"), planned((8, 60), "mpe", memory=160_000)
+    roomy, narrow = planned((8, 60), "mpe"), planned((8, 60), "mpe", memory="160kB")
     assert roomy.form == RESIDENT
     assert (narrow.form == Halved()) == is_taken
     assert (f"halved:               {narrow.width} times" in str(narrow)) == is_taken

@@ -72,7 +72,7 @@ def connected(address: str) -> Iterator[Client]:
         ClusterError: No scheduler answers at the address.
     """
     distributed = require("distributed", "dask", "a cluster")
-    # For an empty address, Dask would start a new cluster; for an address without a port, a client that may never end.
+    # Dask would start a new cluster if the address is empty, and a client that may never end if it has no port.
     if not _ADDRESS.fullmatch(address):
         raise InputError(f"invalid scheduler address {address!r}: expected one such as tcp://host:8786")
     try:
