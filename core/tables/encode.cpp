@@ -429,7 +429,7 @@ class Encoder {
       read(members[m], start, count, factor_);
       Positive factor_ends = positive(factor_);
       box.exponent += scale(factor_, factor_ends);
-      // No product is below the product of the smallest values, so most blocks need no look at each cell.
+      // If the product of the smallest values is a normal number, so are all products, and no cell has to be checked.
       if (box.ends.low * factor_ends.low < DBL_MIN) {
         read(members[m], start, count, reals_);
         for (i64 i = 0; i < count; ++i)

@@ -533,7 +533,7 @@ _FEW_FILES = 64
 
 @functools.cache
 def _keeps_files() -> bool:
-    """Return whether the limit on open files lets files of figures, about eight, stay open."""
+    """Return whether the limit on open files is high enough to keep the files of figures, about eight, open."""
     if resource is None:
         return True
     max_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]

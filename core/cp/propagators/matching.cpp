@@ -323,7 +323,7 @@ bool Matching::reaches_all(const Domains& d, int pivot, const Subset& subset) {
   return unreached == 0;
 }
 
-// Makes the rest one component with the core: it keeps all values except those of complete components.
+// Joins the remaining variables and the core to one component: the variables lose only values of complete components.
 void Matching::close_core(Engine& engine, const Subset& subset) {
   if (fill_ < subset.last) start_here(engine);
   Domains& d = engine.domains();

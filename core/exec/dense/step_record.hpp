@@ -16,8 +16,8 @@ class StepRecord {
   void add_axis(i64 size, i64 stride, i64 variable) { axes_.push_back({size, stride, variable}); }
   i64 axes() const { return i64(axes_.size()); }
 
-  // Splits the axes: from `lo` on they may be fast, from `mid` on middle ones. A group with few cells takes further
-  // axes.
+  // Splits the axes into slow, middle and fast ones: middle ones begin at `mid`, fast ones at `lo` or later. A group
+  // with few cells takes further axes.
   void split(i64 mid, i64 lo);
 
   // Adds a table; returns the address of its strides, which are 0 until the caller sets them, before the next table.

@@ -276,7 +276,7 @@ def _maximal(marks: Mapping[int, int]) -> list[int]:
 def _grouped_queries(
     groups: Mapping[int, Sequence[int]], marks: Mapping[int, int], maximal: Sequence[int]
 ) -> list[tuple[int, tuple[int, ...]]]:
-    """Return the maximal sets of factors, each with the variables of the sets of ``groups`` that it contains."""
+    """Return each maximal set of factors with the variables of all groups whose factors it contains."""
     superset_of = {-1: maximal[-1]}
     for factors in maximal:
         superset_of.update(dict.fromkeys(bits(factors), factors))

@@ -106,7 +106,9 @@ class Relevance:
         return mask
 
     def mark(self, variable: int, factors: int) -> int:
-        """Return a factor that is only in posteriors with all factors of this variable's posterior; -1: no such factor.
+        """Return a factor that identifies this variable's posterior; -1 if there is none.
+
+        Every posterior that depends on this factor depends on all factors of the variable's posterior.
 
         Args:
             variable: An unobserved variable.

@@ -363,7 +363,7 @@ class Expressions:
             only: The one variable that the expression may read; None: any variable.
 
         Raises:
-            TextError: The text is not an expression, or names something else than a variable.
+            TextError: The text is not an expression, or names something other than a variable.
             UnsupportedError: The text uses something of Python that is not handled, or is too much work.
             MemoryLimitError: The expression's table is too large.
         """

@@ -39,7 +39,7 @@ class ScalarNode(YamlNode):
 
     Attributes:
         text: Text of the node, without quotes.
-        is_plain: True if it had no quotes, so that it may be something else than a string.
+        is_plain: True if it had no quotes, so that it may be something other than a string.
     """
 
     text: str
@@ -73,7 +73,7 @@ class YamlFile:
         """Parse the file, which is one mapping.
 
         Raises:
-            TextError: The file is not YAML, repeats a key, or is something else than one mapping.
+            TextError: The file is not YAML, repeats a key, or is something other than one mapping.
             UnsupportedError: The file uses tags, merged keys, or very deep nesting.
             InputError: PyYAML is not installed.
         """
