@@ -11,7 +11,7 @@ import numpy as np
 
 from elimina.model.model import Model
 from elimina.model.states import Evidence
-from elimina.model.table import Ends, Sense, forbidden_value
+from elimina.model.table import Ends, forbidden_value
 from elimina.planning.machine import BOUNDED_TABLE_SECONDS
 from elimina.problem.evidence import indices_asked, known_total, with_evidence
 from elimina.problem.preparation import Problem, check_sense
@@ -122,16 +122,17 @@ def _first_bounds(problem: Problem, seconds: float, memory: float) -> Result | N
     best: float = math.inf
     slack: float = 0  # an integer, because a float would round totals beyond 2^53
     if ends.are_allowed and not SEMIRINGS[problem.described.semiring].is_additive:
-        values = [sign * value for value in ends.numbers(highest=sign == -1)]
-        if not values:
+        worst = [sign * value for value in ends.numbers(highest=sign == -1)]
+        if not worst:
             return None
-        best = max(values)
+        best = max(worst)
     elif ends.are_allowed and model.is_integer:
         best = sign * (int(model.constant) + ends.total(highest=sign == -1))
     elif ends.are_allowed:
-        costs = [_cost(value, model.sense) for value in ends.numbers(highest=sign == -1)]
-        best = math.fsum([sign * model.constant, *costs])
-        slack = ROUNDING_SLACK * math.fsum(map(abs, [model.constant, *costs]))
+        values = np.array(ends.numbers(highest=sign == -1), dtype=np.float64)
+        costs = -np.log(values) if model.sense == "probability" else sign * values
+        best = math.fsum([sign * model.constant, *costs.tolist()])
+        slack = ROUNDING_SLACK * (abs(model.constant) + float(np.abs(costs).sum()))
     chosen = [0] * len(model.variables)
     for v, value in problem.fixed.items():
         chosen[v] = value
@@ -143,10 +144,10 @@ def _first_bounds(problem: Problem, seconds: float, memory: float) -> Result | N
     return result_of_assignment(problem, best - slack, chosen)
 
 
-def _cost(value: float, sense: Sense) -> float:
-    if sense == "probability":
-        return -math.log(value)
-    return value if sense == "min-cost" else -value
+def _number_of_assignments(problem: Problem) -> int:
+    """Return the number of assignments of the free variables."""
+    # Powers of equal sizes are computed first, because a product of a million factors would take half a minute.
+    return math.prod(size**times for size, times in Counter(map(problem.model.sizes.__getitem__, problem.free)).items())
 
 
 def result_of_assignment(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
@@ -159,15 +160,13 @@ def result_of_assignment(problem: Problem, least: float, chosen: Sequence[int]) 
         chosen: A value for each variable.
     """
     model = problem.model
-    # Powers of equal sizes are computed first, because a product of a million factors would take half a minute.
-    number = math.prod(size**times for size, times in Counter(model.sizes[v] for v in problem.free).items())
     stats = {**NO_PLAN, "method": "first bounds", "seconds": {}}
     if problem.described.is_count:
         if math.isinf(least):
             return Result("exact", "count", 0, stats=stats)
         forbidden = {forbidden_value(model.sense, dtype) for dtype in (np.int64, np.float64)}
         is_allowed = forbidden.isdisjoint(problem.tables.listed.values(chosen))
-        return Result("bounded", "count", None, int(is_allowed), number, stats=stats)
+        return Result("bounded", "count", None, int(is_allowed), _number_of_assignments(problem), stats=stats)
     ring = SEMIRINGS[problem.described.semiring]
     if not ring.is_additive:
         if math.isinf(least):
@@ -184,7 +183,7 @@ def result_of_assignment(problem: Problem, least: float, chosen: Sequence[int]) 
             total = math.ceil(total) if model.sense == "min-cost" else math.floor(total)
         return result_between(model, total, chosen, score=problem.model.score(chosen)).replace(stats=stats)
     reached = problem.tables.listed.values(chosen)
-    upper = math.log(number) - least
+    upper = math.log(_number_of_assignments(problem)) - least
     lower = (
         -math.inf
         if 0 in reached

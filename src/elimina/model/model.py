@@ -310,7 +310,7 @@ class Model(Displayed):
         children = range(len(network.variables))
         return cls(network.variables, network.tables, sense="probability", children=children, name=name, check=check)
 
-    @property
+    @cached_property
     def is_integer(self) -> bool:
         """True if the model has costs, and each is an integer (so that the optimum can be computed exactly)."""
         if self.sense == "probability" or not isinstance(self.constant, int):

@@ -87,8 +87,10 @@ class Variable(Slotted):
             InputError: There is no state with this index.
             TypeError: The index is not an integer.
         """
-        position = arguments.integer(f"the index of a state of variable {self.name!r}", index, 0, self.size - 1)
-        return position if self.states is None else self.states[position]
+        # Large assignments ask for a hundred thousand states, so that even the text for an error would take long.
+        if type(index) is not int or not 0 <= index < self.size:
+            index = arguments.integer(f"the index of a state of variable {self.name!r}", index, 0, self.size - 1)
+        return index if self.states is None else self.states[index]
 
     def index(self, state: State | StateIndex) -> int:
         """Return the index of a state: see ``elimina.model.variable.index_of``.
