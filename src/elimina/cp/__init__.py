@@ -82,7 +82,7 @@ __all__ = [
     "write_tour",
 ]
 
-# Imported on first use: models that are built in Python need neither the file formats nor tours.
+# Imported on first use: a model that is built in Python needs no readers of files and no tours.
 __getattr__, __dir__ = lazy_names(
     globals(),
     {

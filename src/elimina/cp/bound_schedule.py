@@ -1,4 +1,4 @@
-"""Bounds by other methods while a search is paused: the methods in order, with conditions, budgets and reasons."""
+"""Schedule of methods that give bounds while a search is paused: their order, conditions, budgets and reasons."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from elimina.strategies.clock import Clock
 logger = logging.getLogger("elimina")
 
 MAX_TABULATED_VARIABLES = 500
-"""Largest number of variables of a model that becomes tables; a constraint over many variables becomes several
-tables."""
+"""Largest number of variables of a model that is converted to tables. The conversion adds auxiliary variables, because
+a constraint over many variables becomes several tables."""
 TABLE_ROWS = 1 << 14
 """Largest number of tuples of a table: elimination takes milliseconds for each table."""
 MAX_ELIMINATED_CELLS = 1 << 30
@@ -49,7 +49,7 @@ _WITHOUT_TABLES = (
 
 
 class PausedSearch(NamedTuple):
-    """A paused search, which other methods may give bounds and solutions.
+    """A paused search, to which other methods may add bounds and solutions.
 
     Attributes:
         posted: The model.
@@ -75,10 +75,11 @@ class Finding(NamedTuple):
 
     Attributes:
         lower_bound: Lower bound of ``PausedSearch.aim``; None if the method gives none.
-        value_costs: Least costs with each value, without the objective's constant; None if the method gives none.
+        value_costs: Lower bounds on the costs of solutions with each value of a variable, without the objective's
+            constant; None if the method gives none.
         solution: Values of all variables; None if the method gives none.
         is_refuted: True if there is no better solution.
-        ended_by: Cause for the call to end; None if it continues.
+        ended_by: Reason to end the call; None if it continues.
     """
 
     lower_bound: int | None = None
@@ -96,8 +97,8 @@ class BoundRow(NamedTuple):
         reason: Reason of the row and of its figures.
         applies: Function that returns whether the method is worth its time.
         method: Function that yields the method's results within a number of seconds.
-        seconds: Time budgets in seconds, of the processor for relaxations: for the first pause, after which many
-            searches end soon, and for later ones.
+        seconds: Time budgets in seconds: one for the first pause, after which many searches end soon, and one for each
+            later pause. Relaxations measure processor time.
         time_share: Largest share of the remaining time that the budget may take.
     """
 
@@ -120,7 +121,7 @@ def findings_of(search: PausedSearch) -> Iterator[Finding]:
 
 
 def _relax(search: PausedSearch, seconds: float) -> Iterator[Finding]:
-    # Processor time is measured, because on a loaded machine the ascent would otherwise end before its first steps.
+    # The budget is processor time: on a loaded machine, wall time could run out before the first subgradient steps.
     started = time.thread_time()
     aim = search.aim
     limit = MAX_ENTRIES if search.pauses > 0 or aim is None or _has_costs(search, aim) else LARGEST_FIRST_RELAXATION
@@ -217,10 +218,10 @@ def _may_tabulate(search: PausedSearch) -> bool:
 
 
 def _cells_of_largest_clique(search: PausedSearch) -> int:
-    """Return the number of cells of a table that every elimination order needs.
+    """Return a lower bound on the largest table of any elimination order, in cells, from the AllDifferent constraints.
 
-    Each two variables of an AllDifferent share a table, so the first of them that is eliminated leaves a table over the
-    others.
+    Any two variables of an AllDifferent share a table. Eliminating the first variable of the constraint thus makes a
+    table over all its others.
     """
     sizes, result = search.domains.sizes(), 1
     for name, arguments in search.posted.constraints:
@@ -231,10 +232,11 @@ def _cells_of_largest_clique(search: PausedSearch) -> int:
 
 
 def _cells_of_dense_part(search: PausedSearch) -> int:
-    """Return the number of cells of a table that every elimination order needs, by constraints of two variables.
+    """Return a lower bound on the largest table of any elimination order, in cells, from binary constraints.
 
-    Elimination meets each part of the graph of these constraints, and leaves a table over the neighbours of the first
-    variable of a part that it eliminates. In some part, each variable has many neighbours (Lick and White, 1970).
+    Take any subgraph of the graph of binary constraints. When its first variable is eliminated, the new table has all
+    neighbours of this variable in the subgraph. In a dense subgraph, all variables have many neighbours (degeneracy:
+    Lick and White, 1970).
     """
     sizes = np.array(search.domains.sizes())
     neighbours: dict[int, set[int]] = {}

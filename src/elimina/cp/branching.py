@@ -1,4 +1,4 @@
-"""Rules of a search: variables in the order of their decision, with their orderings."""
+"""Rules of a search: the order in which groups of variables are decided, and the orderings within each group."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 from elimina.cp.views import ViewRows
 
 SearchRule = tuple[ViewRows, str, str]
-"""Views to decide, and their variable and value orderings."""
+"""A group of views to decide, its variable ordering and its value ordering."""
 
 
 MAX_BRANCHED_RESULT_VALUES = 256
-"""Values of the widest result of a function that is decided like other variables. A wider one has fewer values than its
-operands after some decisions, so dom/wdeg would choose it, and try one value after another."""
+"""Largest number of values with which the result of a function is decided like other variables. A result with more
+values is decided later: after some decisions it has fewer values than its operands, so dom/wdeg would choose it, and
+try one value after another."""
 
 
 def search_rules(
@@ -25,9 +26,9 @@ def search_rules(
 ) -> list[SearchRule]:
     """Return the rules of a search; an objective without a rule is decided after the variables with rules.
 
-    Without rules of the model, variables are decided by dom/wdeg, their least values first; then the objective, and
-    then wide results of functions. The domains of these are halved, the objective's towards the best value: with single
-    values, it would improve in small steps.
+    If the model sets no rules, variables are decided by dom/wdeg, their least values first. The objective comes next,
+    then wide results of functions. The domains of the objective and of wide results are halved. The better half of the
+    objective comes first: if single values were tried, the objective would improve in small steps.
 
     Args:
         model_rules: Rules that the model sets.

@@ -29,7 +29,7 @@ class ConstraintTable(NamedTuple):
 
 
 class Infeasible(Exception):
-    """Signal that a constraint allows nothing."""
+    """Signal that a constraint allows no tuple."""
 
 
 class ConstraintTables:

@@ -1,4 +1,7 @@
-"""Constraints over many variables as tables over few, linked by auxiliary variables that the others determine."""
+"""Constraints over many variables as tables over few, linked by auxiliary variables.
+
+The values of a constraint's own variables determine those of the auxiliary ones.
+"""
 
 from __future__ import annotations
 

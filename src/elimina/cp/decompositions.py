@@ -135,7 +135,11 @@ def _regular(
     start: int,
     accepting: Iterable[int],
 ) -> Operand:
-    """Return a Boolean for whether the values are a word: the last symbol of an automaton that accepts all words."""
+    """Return a Boolean that is 1 if and only if the automaton accepts the values.
+
+    The Boolean is appended to the word as a last symbol. A complete automaton accepts each word with the symbol that
+    tells whether the given automaton accepts the word.
+    """
     moves, ends = checked_automaton("regular", transitions, start, accepting)
     symbols = sorted({symbol for of_state in moves for symbol in of_state})
     extra_symbol = symbols[-1] + 1 if symbols else 0

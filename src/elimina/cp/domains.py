@@ -10,13 +10,13 @@ from elimina.cp.posting import Declaration
 from elimina.errors import InputError
 
 _MAX_LISTED_VALUES = 1 << 24
-"""Largest number of values that are listed at once, as Python's integers: 0.6 GiB."""
+"""Largest number of values that are listed at once: as Python integers, they take 0.6 GiB."""
 
 
 class PropagatedDomains:
     """Values of a model's variables after propagation.
 
-    For a wide domain with holes, the core only has bounds: the values are the declared ones between these.
+    For a wide domain with holes, the core stores only bounds. Its values are then the declared values between them.
 
     Attributes:
         sizes: Upper bound on the number of values of each variable.

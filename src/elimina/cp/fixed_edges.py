@@ -7,7 +7,10 @@ from elimina.errors import InputError
 
 
 def with_fixed_edges(problem: TourProblem) -> tuple[int, Distances]:
-    """Shorten fixed edges so much that each shortest tour has them; return a tour's reduction, and the distances.
+    """Shorten fixed edges so much that each shortest tour has them.
+
+    Returns:
+        The length by which tours with all fixed edges become shorter, and the new distances.
 
     Raises:
         InputError: No tour has all fixed edges, or the distances that they need are too large.

@@ -76,7 +76,7 @@ def _add_bounds(record: FlatZincRecord, search: CpSearch, value: int | None, pau
 
 
 def _add_findings(record: FlatZincRecord, search: CpSearch, paused: PausedSearch) -> bool:
-    # The search has the variables of the record's names, with the same numbers; the other variables may differ.
+    # Variables with names have the same numbers in the record and in the search; other variables may differ.
     shared = 1 + max((int(view[0, 0]) for _, view in record.names), default=-1)
     for finding in findings_of(paused):
         bound = finding.lower_bound

@@ -126,7 +126,7 @@ class _Writer:
         self._taken: set[str] = set()
         self._declarations: list[str] = []
         self._constraints: list[str] = []
-        # Names of the variables that stand for views, as integers and as Booleans.
+        # Names of the FlatZinc variables that equal views: integer variables, and Boolean ones.
         self._views: dict[View, str] = {}
         self._booleans: dict[View, str] = {}
         for number, variable in enumerate(model.variables):

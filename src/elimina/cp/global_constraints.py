@@ -316,7 +316,8 @@ def checked_automaton(
     """Return the transitions and the accepting states of a finite automaton as lists.
 
     Raises:
-        InputError: A state does not exist, or the arguments are not of these types.
+        InputError: A state does not exist, a state or a symbol is not a whole number, or the transitions of a state
+            are not a mapping.
     """
     listed_transitions = several(transitions, name)
     states = len(listed_transitions)

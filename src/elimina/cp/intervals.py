@@ -1,4 +1,4 @@
-"""Tasks as one object: a start, a duration, and a Boolean that is 1 if the task takes place."""
+"""Tasks of a schedule: each has a start, a duration, and a Boolean that is 1 if the task takes place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from elimina.system import Slotted
 class IntervalVar(Slotted):
     """A task that `Model.interval_var` makes.
 
-    ``result[task]`` is its start and its end, or None if it is absent.
+    ``result[task]`` is a pair of the task's start and end, or None if the task is absent.
 
     Attributes:
         start: Start of the task.

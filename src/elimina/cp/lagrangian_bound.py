@@ -29,8 +29,8 @@ _MAX_STALLED_STEPS = 15
 """Largest number of steps without a better bound before steps become shorter."""
 _SHRINKAGE = 0.7
 _DEFLECTION = 0.8
-"""Share of the component opposed to the previous direction that is removed from a direction. It is below 1, because
-otherwise nothing would remain of the direction in a relaxation of one row."""
+"""If a step would go against the previous direction, this share of its opposed component is removed. The share is below
+1: in a relaxation of one row, the opposed component is the whole direction."""
 _MAX_EXACT = 2.0**60
 
 
@@ -113,7 +113,7 @@ class LagrangianBound:
         return self._ascend(self._matrix, self._first_multipliers(), target, is_enough=lambda bound: bound >= enough)
 
     def value_costs(self) -> ValueCosts | None:
-        """Return the costs of the values by the multipliers of the last bound; None if there was no bound."""
+        """Return the costs of the values, from the multipliers of the last bound; None if there was no bound."""
         matrix = self._matrix
         if self._units is None:
             return None
@@ -180,7 +180,7 @@ class LagrangianBound:
                 length, idle, multipliers = length * _SHRINKAGE, 0, best_multipliers
                 value, slacks = _evaluate(matrix, multipliers)
                 direction = np.zeros_like(slacks)
-            # A satisfied row keeps its multiplier of 0, and must not shorten the step.
+            # An inequality that holds keeps a multiplier of 0, so its slack must not shorten the step.
             is_least = (multipliers <= 0) & ~matrix.is_equation
             slacks[is_least & (slacks < 0)] = 0
             direction = _deflected(slacks, direction)
@@ -200,16 +200,17 @@ class LagrangianBound:
 
 
 def _deflected(slacks: Floats, previous: Floats) -> Floats:
-    """Return the slacks without most of their part that is opposed to the previous direction.
+    """Return the slacks after most of their component opposed to the previous direction is removed.
 
-    By the slacks alone, steps may go back and forth between two assignments (Camerini, Fratta and Maffioli, 1975).
+    Steps along the slacks themselves may go back and forth between two assignments (Camerini, Fratta and Maffioli,
+    1975).
     """
     size, product = float(previous @ previous), float(slacks @ previous)
     return slacks if product >= 0 or size == 0 else slacks - _DEFLECTION * product / size * previous
 
 
 def _evaluate(matrix: _Matrix, multipliers: Floats) -> tuple[float, Floats]:
-    """Return the bound by multipliers, and the violation of each row by an assignment that attains the bound."""
+    """Return the bound that multipliers give, and how far an assignment with this bound violates each row."""
     reduced = matrix.costs - np.bincount(
         matrix.columns, weights=multipliers[matrix.rows] * matrix.numbers, minlength=len(matrix.costs)
     )
@@ -243,7 +244,7 @@ def _rounded(matrix: _Matrix, multipliers: Floats) -> Integers | None:
 
 
 def _total_in_units(matrix: _Matrix, units: Integers) -> tuple[int, Integers]:
-    """Return the bound by rounded multipliers, and the reduced costs of the columns, in units."""
+    """Return the bound that rounded multipliers give, and the reduced costs of the columns, both in units."""
     reduced = MULTIPLIER_UNITS * matrix.costs
     np.subtract.at(reduced, matrix.columns, units[matrix.rows] * matrix.numbers)
     least = np.minimum.reduceat(reduced, matrix.starts)

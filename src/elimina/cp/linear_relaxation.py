@@ -1,4 +1,4 @@
-"""Relaxation of a constraint model: rows, each a sum of functions of one variable, and automata."""
+"""Relaxation of a constraint model: automata, and rows that bound sums of functions, each of one variable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_LISTED_VALUES = 128
 MAX_ENTRIES = 1 << 20
 """Largest number of entries of the relaxation's matrix: they take 24 MiB, and a pass takes 10 ms."""
 _MAX_NUMBER = 1 << 30
-"""Largest value and factor of a row: sums of a row's products stay within 64 bits."""
+"""Largest absolute value of a number in a row: sums of a row's products then stay within 64 bits."""
 
 Post = tuple[str, Sequence[npt.NDArray[Any]]]
 _Views = Sequence[Sequence[View]]
@@ -35,7 +35,7 @@ class VariableDomains(Protocol):
 
 
 class LinearRow(NamedTuple):
-    """A sum of functions of one variable each that is at least, or exactly, a number.
+    """A row: a sum of functions, each of one variable, has to be at least a number, or to equal it.
 
     Attributes:
         terms: Variable -> values of its function, for each column of the variable.
@@ -56,7 +56,8 @@ class WordSequence(NamedTuple):
         symbols: Symbol of each of a variable's columns, counted from 0; -1 for a value that is not a symbol.
         states: Number of states.
         alphabet: Number of symbols.
-        transitions: Next state for each symbol, one state after another; -1 where there is none.
+        transitions: Next states for all symbols in the first state, then in the second one, and so on; -1 where there
+            is none.
         start: First state.
         accepting: Last states.
     """
@@ -292,7 +293,10 @@ def _relation(relaxation: LinearRelaxation, arguments: _Views, *, name: str) -> 
 
 
 def _reified(relaxation: LinearRelaxation, name: str, arguments: _Views, is_equivalence: bool) -> Iterator[Form]:
-    """Yield rows that link a Boolean to a relation: of one variable, or an upper bound of a sum; none for others."""
+    """Yield rows that link a Boolean to a relation of one variable, or to an upper bound of a sum.
+
+    Other relations have no rows.
+    """
     *related, (boolean,) = arguments
     terms_of, kind, sign = _RELATIONS[name]
     terms = [(sign * factor, x) for factor, x in terms_of(related) if factor]

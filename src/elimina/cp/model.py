@@ -141,7 +141,7 @@ class Model(DeclaredModel):
         return Conflict(tuple(name for name in names if name in conflict), not unknown)
 
     def _with_blocks(self, names: Sequence[str]) -> Model:
-        """Return a view of this model without its objective, and without the constraints that have other names."""
+        """Return a view of this model without objectives, and without named constraints of other names than these."""
         left_out = {number for start, end, name in self._blocks if name not in names for number in range(start, end)}
         return self._variant([post for number, post in enumerate(self._posts) if number not in left_out], [])
 
@@ -196,13 +196,14 @@ class Model(DeclaredModel):
 
         Returns:
             The answer to the task ``satisfy``, ``minimise`` or ``maximise``, with the best solution found. The status
-            is ``optimal`` if that solution is proven to be the best, otherwise ``feasible``; ``infeasible``; or
-            ``unknown`` without a solution. Where a file gives variables no bounds, and the proof depends on the limits
-            that they get, ``ended_by`` is ``domain-limit``. ``value`` is the value of the objective; ``lower_bound``,
-            ``upper_bound`` and ``gap`` say how far it may be from the best one. Of several objectives these are the
-            first one's, and ``objectives`` has those of all. ``assignment`` maps names to values; ``result[x]`` is the
-            value of a variable or expression, or the values of a list of them. ``ended_by`` names the limit or Ctrl-C.
-            ``stats`` has ``complete`` (True if there are no other, or no better, solutions), ``nodes``, ``failures``,
+            is ``optimal`` if that solution is proven to be the best, ``unbounded`` if every solution is proven to be
+            improvable, and otherwise ``feasible``. Without a solution it is ``infeasible`` or ``unknown``. Variables
+            without bounds in a file get default limits; if the proof depends on these limits, ``ended_by`` is
+            ``domain-limit``. ``value`` is the value of the objective; ``lower_bound``, ``upper_bound`` and ``gap`` say
+            how far it may be from the best one. With several objectives, they belong to the first one, and
+            ``objectives`` has those of all. ``assignment`` maps names to values; ``result[x]`` is the value of a
+            variable or expression, or the values of a list of them. ``ended_by`` names the limit or Ctrl-C. ``stats``
+            has ``complete`` (True if there are no other, or no better, solutions), ``nodes``, ``failures``,
             ``solutions``, ``restarts``, ``nogoods`` (recorded before restarts), ``propagations`` (calls of
             propagators), ``peak_depth`` (decisions) and ``seconds``: ``post``, ``search``, ``bounds``, ``other`` and
             ``total``.
@@ -246,7 +247,7 @@ class Model(DeclaredModel):
         return result.replace(core=tuple(assumptions[number] for number in sorted(core)))
 
     def _assumed(self, condition: Operand) -> Post:
-        """Return the constraint of an assumption; a condition made of others gets a Boolean, as in an expression."""
+        """Return the constraint that an assumption holds; a condition made of others is replaced by its Boolean."""
         relation = condition if isinstance(condition, Relation) else self.expression(boolean(condition)) == 1
         self._check(relation.left)
         return post_of(relation)
@@ -340,10 +341,10 @@ class Model(DeclaredModel):
     def to_model(self, *, rows: int = 1 << 18) -> GraphicalModel:
         """Return a graphical model for `elimina.solve` with the same number of solutions and the same optimum.
 
-        Each constraint becomes a table of its allowed tuples. Sums, counts, automata and others over many variables
-        become several tables over few variables, with auxiliary variables that the others determine. Variables keep
-        their names (``_3`` if they have none), and their values become states. A variable that only names the sum of an
-        objective is left out.
+        Each constraint becomes a table of its allowed tuples. Sums, counts, automata and other constraints over many
+        variables become several tables over few variables. These are linked by auxiliary variables, whose values follow
+        from those of the model's variables. Variables keep their names (``_3`` if they have none), and their values
+        become states. A variable that only names the sum of an objective is left out.
 
         Args:
             rows: Largest number of tuples of a table.

@@ -152,7 +152,7 @@ class _Problem:
 
 
 def _declare_rest(path: Path, count: int, problem: _Problem) -> None:
-    """Add the variables x1, x2, ... up to the header's number that are in no statement, so that counts are right.
+    """Add the variables x1, x2, ... up to the header's number that no statement uses: they count in solutions.
 
     Raises:
         FormatError: The header's number is too large.

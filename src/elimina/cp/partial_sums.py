@@ -14,7 +14,8 @@ Term = tuple[int, View]
 """A factor and the expression that it multiplies."""
 
 _MAX_DENSE_CELLS = 1 << 20
-"""Largest number of cells of a dense table between partial sums; if there are more, sums of digits are faster."""
+"""Largest number of cells of a dense table that links two partial sums. Partial sums with larger tables are represented
+by two digits each, which is faster."""
 
 
 def weighted_sum(terms: Sequence[Term], values: Sequence[Integers]) -> Integers:
@@ -27,9 +28,9 @@ def condensed(
 ) -> list[Term]:
     """Return a few terms that can replace all terms in comparisons of the sum with 0.
 
-    Partial sums are merged into one value if the remaining terms cannot raise them above the smallest total, or cannot
-    lower them below the largest total. If there are many partial sums, two digits replace them, because the dense
-    tables of digits are smaller.
+    All partial sums that the remaining terms cannot raise above the smallest total become one value. So do those that
+    the remaining terms cannot lower below the largest total. If there are many partial sums, each is represented by two
+    digits, because the dense tables of digits are smaller.
 
     Args:
         tables: Tables, to which the variables of the partial sums are added.

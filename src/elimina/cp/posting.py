@@ -75,7 +75,7 @@ def build_solver(
     objective: Expression | None,
     deadline: float | None,
 ) -> tuple[CpSolver, ViewRows | None]:
-    """Return the solver and a view of the objective (None if there is none): for a sum, of a new variable.
+    """Return the solver, and a view of the objective (None if there is none); a sum becomes a new variable.
 
     Args:
         variables: Variables of the model.

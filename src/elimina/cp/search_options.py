@@ -71,9 +71,9 @@ class SearchOptions:
         gap: End the search once the bounds are this close, relative to the one closer to 0: 0.01 or ``"1%"``.
         on_bounds: Function to call with new bounds (``elimina.Bounds``) of the objective.
         log: Function to call with a line of text at each improvement: time, value, bound, gap, and the part of the
-            search that made it: ``hints``, ``orderings``, ``free search``, ``neighbourhood``, ``target``,
-            ``elimination``, or ``bound`` and ``proof`` for a bound alone. The logger ``elimina`` has these lines at its
-            level INFO.
+            search that made it: ``hints``, ``orderings``, ``free search``, ``neighbourhood``, ``target`` or
+            ``elimination``. If only the bound changed, this part is ``bound``, or ``proof`` at the proof of optimality.
+            The logger ``elimina`` has these lines at its level INFO.
         assumptions: Conditions and Booleans that have to hold in this search only. If there is no solution,
             ``Result.core`` has those that contradict each other and the constraints; none of them can be left out,
             unless the time limit comes first.

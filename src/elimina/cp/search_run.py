@@ -27,7 +27,7 @@ from elimina.system import InWords, memory_errors_in_words
 logger = logging.getLogger("elimina")
 
 _MIN_SECONDS = 1e-9
-"""Time limit of a search after its deadline."""
+"""Time limit of a search that starts after the deadline: a time limit has to be above 0."""
 
 _UNLIMITED = 10**18
 """Limit that no search reaches; larger ones are lowered to it."""
@@ -323,7 +323,7 @@ def deadline_of(time_limit: float | None) -> float | None:
 
 
 def remaining_seconds(deadline: float | None) -> float | None:
-    """Return the time limit of the next search: never 0, so that the search itself ends by its limit."""
+    """Return the time limit of the next search; after the deadline it is tiny, and the search ends at once."""
     return None if deadline is None else max(_MIN_SECONDS, deadline - time.monotonic())
 
 

@@ -10,7 +10,7 @@ from elimina.errors import InputError
 
 
 def restart_settings(options: SearchOptions) -> tuple[str, float, float] | None:
-    """Return the restarts in the core's form: kind, scale and growth; None if no kind is set, or ``none``."""
+    """Return the restarts in the core's form: kind, scale and growth; None if the kind is not set or is ``none``."""
     if options.restarts is None or choice("restarts", options.restarts, RESTARTS) == "none":
         return None
     growth = _number_from_one("restart_growth", options.restart_growth)
@@ -23,7 +23,7 @@ def restart_stretch(options: SearchOptions) -> float:
 
 
 def is_portfolio(options: SearchOptions) -> bool:
-    """Return whether no option forces a kind of search."""
+    """Return whether the search is a portfolio, because no option sets its kind."""
     return options.restarts is None and not flag("free", options.free) and not flag("lns", options.lns)
 
 

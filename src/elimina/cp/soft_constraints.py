@@ -24,15 +24,16 @@ class SoftConstraints(ExpressionFunctions):
         """Return the cost of a cost function (soft constraint) as a new variable, for use in an objective.
 
         The function becomes a domain-consistent table with a column for the cost, so the cost's bounds are those of the
-        rows that are still possible. A sum of costs is thus bounded by the least possible cost of each function,
-        decided or not, as by partial forward checking (Freuder and Wallace, Artificial Intelligence 58, 1992).
+        rows that are still possible. A sum of costs is thus at least the sum of the functions' least possible costs,
+        even before their variables are decided (partial forward checking: Freuder and Wallace, Artificial Intelligence
+        58, 1992).
 
         Args:
             xs: Variables or expressions.
-            costs: An array with an axis for each variable, by its values from 0 on; or values -> cost. A pandas Series
-                or DataFrame has the values as its labels, and may have the variables' names as the names of its index
-                and columns. Values are forbidden if their cost is infinity or
-                ``elimina.FORBIDDEN``, or is missing.
+            costs: An array with an axis for each variable, whose indices are the variable's values from 0 on; or a
+                mapping from tuples of values to costs. A pandas Series or DataFrame has the values as its labels, and
+                may have the variables' names as the names of its index and columns. A combination of values is
+                forbidden if its cost is infinity or ``elimina.FORBIDDEN``, or is missing.
 
         Returns:
             The cost; a number where it is always the same.
@@ -65,7 +66,7 @@ class SoftConstraints(ExpressionFunctions):
 
         Args:
             xs: Variables or expressions.
-            rows: (number of rows, number of variables).
+            rows: Values of the variables, an array of shape (number of rows, number of variables).
             values: The cost of each row; assignments without a row are forbidden.
 
         Raises:

@@ -26,7 +26,7 @@ from elimina.option_names import by_interface
 _MAX_ENUMERATED_CELLS = 1 << 10
 _FAILURES_PER_TUPLE = 8
 _SPARSE_CELLS_SHARE = 0.25
-"""Tuples are listed if their values are fewer than this share of the cells of a dense table."""
+"""A table is sparse if its tuples have fewer values in all than this share of the cells of a dense table."""
 _MAX_COST = 1 << 60
 _LISTING_CONSTRAINTS = ("set_in", "table_int")
 """Constraints whose second argument lists all values of the variables of the first one."""
@@ -98,7 +98,7 @@ class _Tabulation:
             self._constraints.pop(summed)
 
     def _listed_domains(self) -> list[Declaration]:
-        """Return the variables, wide ones with the values that constraints list for them.
+        """Return the variables; the values of a wide one are those that constraints list for it.
 
         Raises:
             Infeasible: Constraints list no common value.
@@ -122,9 +122,10 @@ class _Tabulation:
         return domains
 
     def _sum_of_objective(self, solver: CpSolver) -> int | None:
-        """Return the number of the equation that defines the objective's variable, if nothing else uses the variable.
+        """Return the index of the equation that defines the objective's variable as a sum.
 
-        The terms of the equation then become the costs, in place of the variable.
+        The terms of the equation then become the costs, in place of the variable. None is returned if there is no such
+        equation, or if another constraint uses the variable.
         """
         if len(self._costs) != 1:
             return None

@@ -20,14 +20,14 @@ from elimina.strategies.direct_call import DirectCall
 from elimina.system import memory_errors_in_words
 
 _KICKS_PER_CITY, _FIRST_LOCAL_SEARCH_SECONDS = 200, 20.0
-"""Kicks for each city, and largest number of seconds, of the local search before the search for a proof."""
+"""Limits of the local search that precedes the search for a proof: number of kicks for each city, and seconds."""
 _FIRST_ASCENT_STEPS, _MAX_ASCENT_STEPS, _ROOT_ASCENTS_SECONDS = 1000, 64_000, 20.0
 """Steps of the first ascent and of the longest one, and seconds of all ascents at the root."""
 _MIN_GAP_SHARE = 0.02
 """Least share of the gap that an ascent has to close for another ascent to follow."""
 _MAX_RESOLUTION, _MAX_SCALED_LENGTH = 1024, 2**50
-"""Searches for proofs divide the unit of length into parts, and round lengths to whole parts: largest number of parts
-of a unit, and longest tour in parts."""
+"""A search for a proof divides the unit of length into parts, and rounds lengths to whole parts. The limits are the
+number of parts of a unit, and the length of a tour in parts."""
 _EDGES_PER_CITY, _MAX_EDGES = 25, 20_000
 """Largest numbers of edges of a search for a proof: for each city, and in all."""
 _FIRST_PROOF_SECONDS = 4.0

@@ -202,7 +202,7 @@ def _count(terms: Terms, arguments: Arguments) -> None:
 
 def _distinct_values(terms: Terms, arguments: Arguments) -> None:
     exceptions = sorted(set(arguments.numbers("except") or []))
-    # Each exception is added to the list, so that it certainly occurs; the count is then reduced by their number.
+    # All exceptions are added to the list, so each of them is counted once. Their number is subtracted from the count.
     total = terms.model.distinct_values([*arguments.main(terms), *exceptions])
     arguments.condition(terms, total - len(exceptions))
 
@@ -247,7 +247,7 @@ def _extreme(terms: Terms, arguments: Arguments) -> None:
 
 
 def _rank(terms: Terms, rank: str, position: Expression, hits: Sequence[Operand]) -> None:
-    """Require a position to be that of the first or the last hit; do nothing for the rank ``any``."""
+    """Require a position to be the first or the last one whose hit is true; do nothing for the rank ``any``."""
     if rank not in ("any", "first", "last"):
         raise TextError(f"expected any, first or last as a rank, found {rank[:40]!r}")
     if rank != "any":

@@ -27,7 +27,9 @@ _SECTIONS = ("variables", "constraints", "objectives", "annotations")
 
 
 class Reader:
-    """Reader of a document: of its variables, then its constraints, then its objectives, in any order in the file.
+    """A reader of a document's variables, then of its constraints, then of its objectives.
+
+    In the file, these sections may be in any order.
 
     Args:
         document: The file; its ``line`` is set to that of the element being read.

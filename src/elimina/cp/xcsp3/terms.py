@@ -76,7 +76,10 @@ class Terms:
         return operands
 
     def names(self, token: str) -> list[str]:
-        """Return an argument of a group as texts: one for each element of an array's part, otherwise the argument."""
+        """Return the texts that an argument of a group stands for.
+
+        A part of an array stands for its elements; any other argument stands for itself.
+        """
         if "[" not in token or "(" in token:
             return [token]
         return [x.name if isinstance(x, Expression) else str(x) for x in self._named(token)]
