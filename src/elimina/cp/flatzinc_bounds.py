@@ -19,7 +19,7 @@ _PROPAGATION_SECONDS = 1.0
 """Time limit of propagation: bounds of wide domains may change by one at a time."""
 
 _RECORDING_FACTOR = 4.0
-"""Ratio of the time for a record to the time in which the core parsed the text."""
+"""Estimated time for recording the model's items, as a multiple of the time that the core took to parse the text."""
 
 
 class FlatZincBounds:

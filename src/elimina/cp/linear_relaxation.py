@@ -211,7 +211,10 @@ class LinearRelaxation:
                 break
 
     def _columns_of(self, row: LinearRow, y: int, x: int) -> Integers | None:
-        """Return the values of y implied by those of x; None if the row does not define y, or x or y lacks columns."""
+        """Return the value of y that a row implies for each value of x.
+
+        None is returned if the row does not define y, if x or y lacks columns, or if y would leave its domain.
+        """
         function, columns = row.terms[y], self.columns[y]
         if not self.is_listed(View(x, 1, 0)) or len(columns) < 2:
             return None

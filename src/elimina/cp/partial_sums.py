@@ -35,7 +35,7 @@ def condensed(
     Args:
         tables: Tables, to which the variables of the partial sums are added.
         terms: Terms to add.
-        final: Term that is added after these.
+        final: Term that is added after ``terms``.
         separated_totals: Smallest and largest total that matter; totals beyond them count as the nearer one.
 
     Raises:

@@ -106,7 +106,7 @@ class SchedulingConstraints(ExpressionFunctions):
     ) -> None:
         """Limit the demands of the tasks that run at the same time to the capacity.
 
-        Filtered by the time-table, by time-table edge finding (Vilim, CPAIOR 2011), and by the order of each two tasks
+        Filtered by the time-table, by time-table edge finding (Vilim, CPAIOR 2011), and by the order of any two tasks
         that cannot run at the same time.
 
         Args:
@@ -150,7 +150,7 @@ class SchedulingConstraints(ExpressionFunctions):
         Filtered by theta trees: overload checking, detectable precedences, not-first and not-last, edge finding (Vilim,
         PhD thesis 2007; for tasks that may be absent: Vilim, Bartak and Cepek, Constraints 10, 2005). If there are up
         to 100 tasks, none of which may be absent, and all durations are constants above 0, free searches first decide
-        the order of each two tasks (Grimes and Hebrard, INFORMS Journal on Computing 27, 2015).
+        the order of every two tasks (Grimes and Hebrard, INFORMS Journal on Computing 27, 2015).
 
         Args:
             starts: Starts of the tasks, or tasks of `interval_var`.
@@ -256,7 +256,7 @@ class SchedulingConstraints(ExpressionFunctions):
 
 
 def transitions_of(count: int, transition_times: ArrayLike) -> list[list[int]]:
-    """Return the transition times between each two tasks.
+    """Return the transition times from each task to each other task.
 
     Raises:
         InputError: The times have another shape, or one is negative.

@@ -118,7 +118,7 @@ class SearchRun:
             limit: Number of solutions to end after; None if there is no limit.
             keep_all: True if all solutions are part of the answer.
             on_solution: Function to call with each solution; it ends the search by returning False.
-            is_enough: True if the task asks for no more than ``limit`` solutions.
+            is_enough: True if an answer with ``limit`` solutions is complete.
 
         Raises:
             MemoryError: Memory ran out before there was a solution.

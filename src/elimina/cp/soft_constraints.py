@@ -62,7 +62,7 @@ class SoftConstraints(ExpressionFunctions):
         return self.add_cost_rows(xs, rows, values)
 
     def add_cost_rows(self, xs: Sequence[Operand], rows: NDArray[np.int64], values: NDArray[Any]) -> Expression:
-        """Return the cost of a cost function that is given by different rows of values: see `add_cost`.
+        """Return the cost of a cost function that is given by distinct rows of values: see `add_cost`.
 
         Args:
             xs: Variables or expressions.

@@ -25,7 +25,7 @@ class TourProblem:
     Attributes:
         name: Name in the file.
         distances: (n, n) int32, symmetric; as an argument, any array of integers below 2^31 in absolute value.
-        points: (n, 2) coordinates to draw the cities at; None if the file has none.
+        points: (n, 2) coordinates of the cities in a picture; None if the file has none.
         fixed: Edges that each tour has to have; cities count from 0.
 
     Raises:

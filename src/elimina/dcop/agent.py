@@ -46,7 +46,7 @@ class Finished(Protocol):
 
     @property
     def traversals(self) -> Mapping[int, Traversal]:
-        """Positions of its variables in the pseudo-tree."""
+        """Positions of the agent's variables in the pseudo-tree."""
 
     @property
     def efforts(self) -> Sequence[Effort]:
@@ -74,8 +74,8 @@ class Agent:
     Args:
         view: The agent's part of the problem.
         engine: Engine that computes; None if it is set before the agent starts.
-        traversals: Traversals of the agent's variables, if the whole pseudo-tree is known. The agent then takes UTIL
-            and VALUE messages alone.
+        traversals: Traversals of the agent's variables, if the whole pseudo-tree is known. The agent then receives only
+            UTIL and VALUE messages.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Agent:
 
     @property
     def traversals(self) -> dict[int, Traversal]:
-        """Places of its variables in the pseudo-tree."""
+        """Positions of the agent's variables in the pseudo-tree."""
         return self._traversals
 
     @property
@@ -211,7 +211,7 @@ class Agent:
         return f"{first}, condition on variables ({option('algorithm', 'mb-dpop')})"
 
     def _completed(self, error: MemoryLimitError) -> MemoryLimitError:
-        """Return a variable's error about a lack of memory with the agent's name and advice."""
+        """Return an out-of-memory error of a variable, completed by the agent's name and by advice."""
         return MemoryLimitError(
             f"agent {self.name!r} {error}; give more ({option('memory')}), {self._other_way}, bound the tables "
             f"({option('algorithm', 'adpop')} with {option('ibound')}), or try another {option('heuristic')}"
@@ -242,7 +242,7 @@ class Agreement(NamedTuple):
 
     Attributes:
         listed: The problem's cost functions.
-        traversals: Traversal of each variable, in their order.
+        traversals: Traversal of each variable, in the order of the variables.
         messages: Number of messages of each kind of ``TRAVERSAL``.
         clocks: Clock of each agent, in seconds.
     """
@@ -308,7 +308,7 @@ def planned_tree(problem: Problem, listed: TableList, traversals: Sequence[Trave
     Args:
         problem: Problem whose variables belong to agents.
         listed: Its cost functions.
-        traversals: Traversal of each variable, in their order.
+        traversals: Traversal of each variable, in the order of the variables.
 
     Raises:
         InternalError: The traversals do not make a pseudo-tree of the problem.

@@ -133,9 +133,9 @@ class Bucket:
         self._child_utils[child] = util
 
     def becomes_ready(self, send: Send) -> bool:
-        """Return whether the variable can be eliminated: the token has left, and all children have sent their tables.
+        """Return whether the variable can be eliminated; True is returned only once.
 
-        It returns True only once.
+        The depth-first traversal of its subtree must have ended, and all children must have sent their tables.
         """
         if self._is_ready or not self._traversal.is_done:
             return False
@@ -143,7 +143,7 @@ class Bucket:
         return self._is_ready
 
     def eliminate(self, engine: Engine, room: int | None, send: Send) -> None:
-        """Send the costs of the subtree to the parent, or start with values at a root.
+        """Eliminate the variable, and send the costs of its subtree to the parent; a root chooses its value instead.
 
         Args:
             engine: Engine that computes the tables.
@@ -178,7 +178,7 @@ class Bucket:
     def _split_tables(
         self, messages: Mapping[int, Util], own_tables: list[Utility], best: int | float, possible: bool
     ) -> tuple[list[Utility], list[int | float], bool]:
-        """Store the tables with the variable, and return the children's other tables.
+        """Store the tables that contain the variable, and return the children's other tables.
 
         Args:
             messages: Messages of the children.
@@ -228,7 +228,7 @@ class Bucket:
 
     @property
     def held(self) -> int:
-        """Bytes of the stored tables."""
+        """Bytes of the children's tables."""
         return sum(int(table.values.nbytes) for table in self.arrived())
 
     def arrived(self) -> Iterable[Utility]:
@@ -337,7 +337,9 @@ _MAX_CONTEXTS = 1 << 24
 
 
 def cut_ancestors(separator: Mapping[int, int], below: Iterable[int], most_cells: int) -> set[int]:
-    """Return the ancestors to fix for a message: those in ``below``, then the highest others until it is small enough.
+    """Return the ancestors whose values are fixed, so that a variable's message is small enough.
+
+    They are those in ``below``, then the highest other ones, as many as necessary.
 
     Args:
         separator: The ancestors that the message depends on, the highest first, and their numbers of values.
@@ -354,17 +356,18 @@ def cut_ancestors(separator: Mapping[int, int], below: Iterable[int], most_cells
 class CycleBucket(Bucket):
     """A ``Bucket`` that keeps messages small, in the manner of MB-DPOP.
 
-    A. Petcu and B. Faltings, "MB-DPOP: a new memory-bounded algorithm for distributed optimization", IJCAI 2007: labels
-    send ancestors the scopes of their descendants' tables, and the variables that are cut. A cut variable requests its
-    children's tables for each of its values in turn, given the values of ancestors that are cut, and combines them.
-    Thus no message has more cells than a limit. When values are chosen, the tables of the best context are requested
-    again, unless they were the last ones.
+    A. Petcu and B. Faltings, "MB-DPOP: a new memory-bounded algorithm for distributed optimization", IJCAI 2007. Some
+    variables are cut: their values are fixed while their descendants are eliminated. A label informs a parent of the
+    ancestors on which a subtree depends, and of those that are cut. The values of a subtree's cut ancestors are its
+    context. A cut variable requests its children's tables for each of its values in turn, and combines them. Thus no
+    message has more cells than a limit. When values are chosen, the tables of the best context are requested again,
+    unless they were the last ones.
     """
 
     def _set_up(self) -> None:
         self._labels: dict[int, Label] = {}
         self._cuts: tuple[int, ...] | None = None
-        # State of the exploration: values of this agent's cuts and their context, and the last request to each child.
+        # State of the exploration: values of the cut ancestors, final values, and the last request to each child.
         self._context: dict[int, int] | None = None
         self._final: Value | None = None
         self._asked: dict[int, dict[int, int]] = {}
@@ -413,7 +416,7 @@ class CycleBucket(Bucket):
             super().decide(self._final, send)
 
     def decide(self, value: Value, send: Send) -> None:
-        """Choose the variable's value if the tables are for the ancestors' values; otherwise request such tables."""
+        """Choose the variable's value; if the tables are for another context, first request those for this one."""
         context = None if value.values is None else {v: x for v, x in value.values if v in (self._cuts or ())}
         if context is None or context == self._context:
             super().decide(value, send)
@@ -422,7 +425,7 @@ class CycleBucket(Bucket):
             self._begin(context, send)
 
     def arrived(self) -> Iterable[Utility]:
-        """Yield the children's tables; from a child that sends a table for each value, yield all tables so far."""
+        """Yield the children's tables, including those received so far from children that send one for each value."""
         yield from super().arrived()
         yield from (table for utils in self._slices.values() for util in utils for table in util.tables)
 
@@ -456,7 +459,7 @@ class CycleBucket(Bucket):
             self._begin({}, send)
 
     def _begin(self, context: dict[int, int], send: Send) -> None:
-        """Ask the children for tables that are missing for these values of the cuts."""
+        """Set the values of cut ancestors, and request the children's tables that these values require."""
         self._context, self._is_ready = context, False
         for child in self._traversal.children:
             cuts = self._labels[child].cuts

@@ -36,11 +36,11 @@ from elimina.problem.semirings import INTEGERS, LARGEST, Dtype
 
 
 def bucket_dtype(tables: int, spread: int | float) -> Dtype:
-    """Return the narrowest exact type of integer costs, which start at 0; float64 for floats.
+    """Return the narrowest number type that holds integer costs from 0 to a spread exactly; float64 for floats.
 
     Args:
         tables: Number of tables.
-        spread: Largest allowed sum of the tables' costs.
+        spread: Largest sum of the tables' allowed costs.
 
     Raises:
         InputError: No integers are wide enough.
@@ -51,7 +51,10 @@ def bucket_dtype(tables: int, spread: int | float) -> Dtype:
 
 
 def forbidden_in(tables: int, dtype: Dtype) -> int | float:
-    """Return the number for 'forbidden': the largest integer that a step can add once a table, or infinity."""
+    """Return the number for 'forbidden': infinity for floats, else the largest integer whose sums do not overflow.
+
+    A step adds one such number for each of its tables.
+    """
     return LARGEST[dtype] // _operands(tables) if dtype in LARGEST else math.inf
 
 
@@ -64,11 +67,11 @@ def plan_bucket(
 ) -> Plan:
     """Plan the elimination of variable 0 from tables, which are the plan's factors.
 
-    The integer for 'forbidden' is the largest one of the dtype, so that plans of one shape are
-    equal whatever their costs.
+    The number for 'forbidden' depends on the dtype and the number of tables, and not on the costs: buckets of one shape
+    share a plan.
 
     Args:
-        sizes: Domain sizes of the eliminated variable and of the message's variables, the one eliminated next first.
+        sizes: Domain sizes of the eliminated variable, then of the message's variables in their elimination order.
         scopes: Scopes of the tables, ascending: variable 0 is in each, and each other variable in at least one.
         dtype: Number type from ``bucket_dtype``.
         machine: The device that will run it.
@@ -115,10 +118,11 @@ MIN_CHECKED_BYTES = 64 << 20
 """Smallest number of bytes of an elimination for which the device's free memory is checked."""
 
 MIN_GPU_COMBINATIONS = 1 << 24
-"""Smallest number of combinations of a bucket for a GPU; below, a core is faster: 10^7 take it 2 ms, and a GPU 4 ms."""
+"""Smallest number of combinations of a bucket for a GPU. With fewer, a CPU core is faster: for 10^7 combinations, it
+takes 2 ms, and a GPU takes 4 ms."""
 
 MAX_JOINED_COMBINATIONS = 1 << 12
-"""Largest number of combinations of a bucket that is joined as one array, because planning takes longer."""
+"""Largest number of combinations of a bucket that is joined as one array: for such a bucket, planning takes longer."""
 
 FORBIDDEN_COST = 1 << 40
 """Cost of forbidden cells: larger than any sum of allowed 32-bit costs, and small enough for sums in 64 bits."""
@@ -190,7 +194,8 @@ class Engine:
     def _shape(self, sizes: tuple[int, ...], scopes: tuple[tuple[int, ...], ...], dtype: Dtype) -> _Shaped:
         device = "cpu" if math.prod(sizes) < MIN_GPU_COMBINATIONS else self.device
         plan = plan_bucket(sizes, scopes, dtype, machine_of(device.partition(":")[0], 1), MAX_BYTES)
-        # A run copies no result to the host, and tables are loaded after the session is opened: both are left out here.
+        # The program has no outputs, because a run copies no result to the host, and no cells of factors, because
+        # tables are loaded after the session is opened.
         program = pack(plan, len(sizes))._replace(outputs=_NO_OUTPUTS, factor_cells=0)
         step = plan.steps[-1]
         stride_of = dict(zip(step.axes, step.out_strides, strict=True))
@@ -267,7 +272,7 @@ class Engine:
         return values if values.flags.c_contiguous else _on_host(values)
 
     def keeping_memory(self) -> AbstractContextManager[None]:
-        """Keep the memory of each elimination on a GPU for the next one: allocating takes as long as many steps."""
+        """Reuse the memory of each elimination on a GPU: allocating memory takes as long as many a step."""
         return keeping_memory(self._backends[self.device])
 
     def works(self) -> bool:

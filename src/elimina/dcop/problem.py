@@ -36,7 +36,7 @@ class CostsError(InputError):
         super().__init__(f"the costs of {owner} {variable} {problem}")
 
     def __reduce__(self) -> tuple[type[CostsError], tuple[str, int, str]]:
-        """Rebuild the error from its parts, as clusters do with errors of workers."""
+        """Return the parts from which pickle rebuilds the error: a cluster sends errors of workers to the client."""
         return type(self), (self.owner, self.variable, self.problem)
 
 
@@ -138,8 +138,9 @@ Heuristic = Literal["max-degree", "min-degree", "most-connected", "random"]
 HEURISTICS: tuple[Heuristic, ...] = get_args(Heuristic)
 """Heuristics that choose the root, and the next neighbour to visit.
 
-They prefer a variable with most neighbours (GpuBE paper, section 6); with fewest; with fewest and, among equals, with
-most of them visited; or a random one.
+``max-degree`` prefers variables with most neighbours (GpuBE paper, section 6), ``min-degree`` those with fewest.
+``most-connected`` prefers variables with fewest neighbours and, among equals, with most neighbours already visited.
+``random`` prefers variables at random.
 """
 
 
@@ -227,9 +228,9 @@ class Utility(NamedTuple):
     """A table of costs relative to the best ones, which are added separately; always minimised.
 
     Attributes:
-        scope: Variables, the one eliminated first (of the largest visit) first.
-        visits: Number of the traversal's visit to each of them.
-        values: An array with an axis for each, on the host or on a device.
+        scope: Variables in their elimination order: by descending visits.
+        visits: Number of the traversal's visit to each variable.
+        values: An array with an axis for each variable, on the host or on a device.
         forbidden: Least value of a forbidden cell; infinity among floats.
         spread: Largest allowed cell.
         origin: The visit of the variable that was eliminated, and the number of its mini-bucket; infinity and 0 for

@@ -128,7 +128,7 @@ class Tally:
 
 
 class _Transmission(NamedTuple):
-    """A message on its way: its number on its link, and the sender's clocks; or (no message) an acknowledgement."""
+    """A packet on its way: a message (or None: an acknowledgement), its number on the link, and the sender's clocks."""
 
     sender: str
     receiver: str
@@ -143,7 +143,7 @@ class _Host:
 
     Attributes:
         numbers: Number of messages that the agent sent, by receiver; it starts from 0 again after a crash.
-        counted: Number of counted messages, by receiver.
+        counted: Number of different messages that the agent sent, by receiver: those repeated after a crash count once.
         waiting: Packets that are not acknowledged, by receiver and number.
         seen: Senders and numbers of received messages.
         log: Messages received, in order. The log survives crashes, and ``seen`` is made from it.
@@ -295,7 +295,7 @@ class Simulation:
         return messages, self._timer() - started, agent.operations - earlier_operations
 
     def _record(self, host: _Host, messages: Iterable[Message], seconds: float, operations: int) -> None:
-        """Move an agent's clocks on, and post its messages."""
+        """Advance an agent's clocks, and post its messages."""
         host.clock += seconds
         host.operations += operations
         if self._watch is not None:

@@ -51,7 +51,7 @@ def early_answer(problem: Problem, agents: Iterable[Finished] = ()) -> Result:
     """Return bounds on the optimum before the agents have finished.
 
     The bound is the sum of the bounds of the pseudo-trees' roots if all roots have one, otherwise the sum of the cost
-    functions' best costs. The assignment is the better one of the agents' (if complete) and of a local search.
+    functions' best costs. The assignment is that of a local search, or the agents' one if it is complete and better.
 
     Args:
         problem: Problem of the agents.
@@ -97,8 +97,8 @@ def bound_of(model: Model, terms: Iterable[int | float]) -> int | float:
 def rounding_of(model: Model, total: float) -> float:
     """Return the largest rounding error of the agents' optimum, if costs are floats.
 
-    Agents add the best cost of each function, and distances from it of one sign: an addition has an error of 2^-53 of
-    its sum. No cell takes part in more additions than there are functions and variables.
+    Agents add the best cost of each function, and differences from the best costs, all of one sign. An addition has an
+    error of 2^-53 of its sum. No cell takes part in more additions than there are functions and variables.
     """
     additions = len(model.factors) + len(model.variables) + _OTHER_ROUNDINGS
     bests = [model.constant, *Ends.of(model.tables.listed, model.sense).numbers(highest=model.sign == -1)]
@@ -195,8 +195,8 @@ def solve(
 
     Raises:
         InputError: An option makes no sense, or costs are too far apart for exact integers.
-        MemoryLimitError: A table does not fit an agent's memory; or ``mb-dpop`` would take more than an estimated hour
-            in it, and there is no time limit; or the process ran out of memory.
+        MemoryLimitError: A table does not fit an agent's memory; or the process ran out of memory; or ``mb-dpop`` would
+            take more than an estimated hour with the agents' memory, and there is no time limit.
         DeviceError: The device is missing, unusable or out of memory.
         DcopError: Messages were lost for good, or an agent did not come back.
 
@@ -234,7 +234,7 @@ def solve(
     def work() -> Result:
         with names_in_errors(problem.model):
             agreement = _agreement(problem, settings, network, options, engine.deadline)
-            # On several GPUs, agents belong to devices, so they cannot eliminate together.
+            # With several GPUs, buckets are spread over the devices, so one plan cannot eliminate all variables.
             if agreement is not None and not gpus and algorithm == "dpop" and options.filtering is None:
                 run.begin()
                 together = solve_together(problem, settings, agreement, network, engine, _Watch(engine.deadline))
@@ -302,10 +302,10 @@ def _simulated(
 
 
 def _engines(names: Sequence[str], threads: int | None) -> list[Engine]:
-    """Return the agents' engine, and the engines of several GPUs; the first one then does work too small for a GPU."""
+    """Return the agents' engine; with several GPUs, one on the CPU for small work, then an engine for each GPU."""
     if len(names) == 1:
         return [Engine(names[0], threads)]
-    # Contexts of several GPUs are made at the same time.
+    # A thread makes the context of each GPU, so that all contexts are made at the same time.
     with ThreadPoolExecutor(len(names)) as pool:
         return [Engine("cpu", threads), *pool.map(lambda name: Engine(name, threads), names)]
 

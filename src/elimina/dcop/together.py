@@ -2,7 +2,7 @@
 
 A bucket of DPOP is one of bucket elimination in the order of the pseudo-tree, and integers add up to the same sums in
 any sequence. So the optimum, the assignment (ties included) and each message are those of agents that eliminate one
-variable after another; their numbers and sizes follow from the tree.
+variable after another. The numbers and sizes of the messages follow from the tree.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def exact_answer(model: Model, total: int | float, chosen: Sequence[int], score:
         score: The model's value of the chosen values.
 
     Raises:
-        InternalError: The assignment is not worth the optimum.
+        InternalError: The value of the assignment is not the optimum.
     """
     result = result_between(model, total, chosen, score=score).replace(task="dcop")
     check_value("int64", total, math.inf if result.value is None else result.value, [])
@@ -162,7 +162,7 @@ def _plan_work(work: AgentWork, unplanned: Sequence[tuple[int, int]], model: Mod
 
     Args:
         work: Work of all agents.
-        unplanned: Nodes of the tree, and the number of each message's type.
+        unplanned: Nodes of the tree without these figures, each with the index of its message's number type.
         model: Model of the problem.
         tree: The pseudo-tree.
         engine: Engine of the agents.

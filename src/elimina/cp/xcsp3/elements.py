@@ -7,7 +7,7 @@ from elimina.errors import UnsupportedError
 from elimina.io.xml_documents import Element
 
 _HARMLESS = frozenset({"id", "class", "note"})
-"""Attributes that every element may have, without a meaning for the model."""
+"""Attributes that every element may have; they do not change the model."""
 
 
 class ElementContents:

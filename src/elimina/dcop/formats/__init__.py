@@ -65,9 +65,9 @@ def read(path: str | os.PathLike[str], *, format: str | None = None) -> Problem:
 def write(problem: Problem, path: str | os.PathLike[str], *, format: str | None = None) -> None:
     """Write a distributed problem; the file appears only once it is complete.
 
-    YAML keeps everything but an upper bound on the total cost; a constant cost becomes a function of the first
-    variable. XML keeps both and loses the agents' capacities; JSON loses these and the bound.
-    A warning is logged for what is lost.
+    YAML files keep everything but an upper bound on the total cost. XML files keep the bound, but not the agents'
+    capacities. JSON files keep neither. In YAML and JSON files, a constant cost becomes a function of the first
+    variable. A warning is logged about content that is lost.
 
     Args:
         problem: Problem to write.

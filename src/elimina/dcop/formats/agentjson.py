@@ -3,7 +3,7 @@
 An object with "variables" (each with a "domain", a list of values, and its "agent"), "agents" (each with its "vars")
 and "constraints" (each with a "scope" and "vals", its costs in row-major order: the last variable varies fastest).
 Costs are minimised unless "objective" is "max"; a forbidden one is "infinity" ("-infinity" where costs are maximised).
-Among the agents, dcop_sim's generator leaves an "id" with a number, which is ignored.
+An entry "id" with a number among the agents, which dcop_sim's generator writes, is ignored.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Domain:
 
     Attributes:
         name: Name in the file.
-        values: The values: int where all of them are integers, else str (in JSON as they are).
+        values: The values: int if all of them are integers, else str. Values of a JSON file keep their types.
         codes: Index of each value's text.
     """
 
@@ -218,7 +218,10 @@ class Builder:
             raise TextError(f"function {name!r}: {error}") from None
 
     def add_full(self, scope: Sequence[int], values: NDArray[Any]) -> None:
-        """Add a function by all its costs, the last variable fastest; only equal values of repeated variables count."""
+        """Add a function by its array of costs, whose axes may repeat a variable.
+
+        Cells with different values of a repeated variable are left out.
+        """
         distinct = list(dict.fromkeys(scope))
         if len(distinct) < len(scope):
             grid = np.ogrid[tuple(slice(self.variables[v].size) for v in distinct)]
@@ -292,7 +295,8 @@ def functions(model: Model, *, with_constant: bool) -> Iterator[tuple[str, Table
 
     Args:
         model: The model.
-        with_constant: True if the constant, where it is not 0, becomes a function of the first variable.
+        with_constant: True to yield a constant other than 0 as a function of the first variable; an infinite constant
+            is always yielded in this way.
 
     Raises:
         InputError: There is a constant but no variable.

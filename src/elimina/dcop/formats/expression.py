@@ -206,7 +206,7 @@ def tabulate(expression: Expression, names: Sequence[str], domains: Sequence[Col
         domains: The values of each.
 
     Returns:
-        Numbers, of shape (product of the domain sizes,): int64, float64, or Python's where integers are large.
+        Numbers, of shape (product of the domain sizes,): int64, float64, or Python integers if some are large.
 
     Raises:
         TextError: The expression has no value somewhere (a division by zero, strings that are ordered with numbers).
@@ -334,7 +334,7 @@ def _call(name: str, arguments: Sequence[ast.expr], cells: _Cells) -> Column:
 MAX_OPERATIONS = 2**29
 """Largest number of cells times nodes of their expressions in a file."""
 _WORD = re.compile(r"""'[^'\n]*'|"[^"\n]*"|\w+""")
-# With comments, points before letters, long strings or statements, a text's names are not simply its words.
+# In a text that matches (comments, points before letters, long strings, statements), a word need not be a name.
 _NOT_WORDS = re.compile(r"""[\\#ξ]|\'{3}|"{3}|\.\s*[^\W\d]|\breturn\b""")
 
 
@@ -402,7 +402,10 @@ class Expressions:
         return self._parsed[template]
 
     def _template(self, text: str) -> tuple[str, dict[str, str]]:
-        """Return the text with variables replaced by slots, and their names; unchanged if that could be ambiguous."""
+        """Return the text with slots in place of variables, and the variable of each slot.
+
+        The text is unchanged if a word in it might be something other than a variable.
+        """
         if _NOT_WORDS.search(text):
             return text, {}
         index, external = self.builder.index, self.external

@@ -1,11 +1,11 @@
 """pyDCOP's YAML files.
 
 Intentional constraints and cost functions of variables are Python expressions, evaluated by
-``elimina.dcop.formats.expression``. An extensional constraint has a cost for every tuple, or a default. Variables with
-a ``noise_level`` get a random cost from 0 to it for each value, drawn by NumPy's default generator from the seed
-``[NOISE_SEED, zlib.crc32(the variable's name)]``, so that a file is always the same problem. External variables have
-their initial value. Owners: see ``elimina.dcop.formats.pydcop_agents``; without agents, each variable gets a separate
-agent. Keys that the format does not have are ignored, as by pyDCOP, unless they look misspelt.
+``elimina.dcop.formats.expression``. An extensional constraint has a cost for every tuple, or a default. Each value of a
+variable with a ``noise_level`` gets a random cost from 0 to this level. It is drawn by NumPy's default generator from
+the seed ``[NOISE_SEED, zlib.crc32(the variable's name)]``, so a file is always the same problem. External variables
+have their initial value. Owners: see ``elimina.dcop.formats.pydcop_agents``; without agents, each variable gets a
+separate agent. Keys that the format does not have are ignored, as by pyDCOP, unless they look misspelt.
 Source: the documentation of pyDCOP 0.1, "YAML file formats".
 """
 
@@ -327,7 +327,7 @@ def _key(name: str) -> str:
 
 
 def _number(number: float) -> str:
-    """Return a number as YAML 1.1 reads it: one with an exponent has a point."""
+    """Return a number in the form of YAML 1.1, in which a number with an exponent needs a decimal point."""
     if math.isinf(number):
         return ".inf" if number > 0 else "-.inf"
     text = repr(number)
