@@ -80,28 +80,28 @@ MIN_TURN_SHARE = 0.125
 search, and at least this share for soft local consistency."""
 
 MAX_REST_PER_SECOND = 4.0
-"""Largest estimated remaining time of soft local consistency, relative to its time so far, at which its time is
-doubled. On colourings and CELAR, estimates are 0.2 to 1 times the true remaining time; for searches that do not end in
-time, they are far above this limit."""
+"""Largest ratio of the estimated remaining time of soft local consistency to its time so far at which it continues for
+as long again. On colourings and CELAR, the estimate is 0.2 to 1 times the true remaining time. For searches that do not
+end in time, the ratio is far above this limit."""
 
 MIN_SECONDS_PER_SETUP_SECOND = 0.5
 """Least time of the first turn of soft local consistency, relative to its set-up."""
 
 ROOT_SHIFT_SECONDS = 0.05
-"""Time limit of cost shifting before soft local consistency, which then improves the bound. On most files, the passes
-take at most 0.04 s; with the limit, warehouse location (cap131) takes 0.15 s instead of 0.44 s."""
+"""Time limit of cost shifting before soft local consistency, which then improves the bound. The passes take at most
+0.04 s on most problems. With the limit, warehouse location (cap131) takes 0.15 s instead of 0.44 s."""
 
 RIVAL_SHARE, PACKING_RIVAL_SHARE = 0.1, 1.0
-"""Seconds of a rival (a second search with another order), including its set-up, per second of soft local consistency
-so
-far: on most problems, and on packings. A bad order costs up to 100 times the nodes on packings, but little on grids,
-CELAR and colourings."""
+"""Seconds of a rival per second of soft local consistency so far: on most problems, and on packings. A rival is a
+second search with another order; its set-up is included. A bad order costs up to 100 times the nodes on packings, but
+little on grids, CELAR and colourings."""
 
 PACKING_SECONDS = 4.0
-"""Seconds of soft local consistency on packings before other searches, whose bounds are weak there."""
+"""Seconds of soft local consistency on packings before other searches run, whose bounds are weak on packings."""
 
 MAX_RIVAL_REST = 0.5
-"""Remaining share of a rival's tree, relative to the current search, up to which the rival replaces the search."""
+"""A rival replaces the current search if the unfinished share of its search tree is at most this multiple of the
+current search's unfinished share."""
 
 
 def check_costs(problem: Problem) -> None:
@@ -203,7 +203,7 @@ class _AlternatingSearch(SearchState):
         if self.resident is None or not self.options.is_shared:
             return max_threads
         room = self.memory - self.grown
-        # A single thread may use the memory of the cache.
+        # Only a single thread may use the memory that is reserved for the cache of AND/OR search.
         threads = max(
             guide.threads_within(room - self.remaining_shares().cache, max_threads), guide.threads_within(room, 1)
         )
@@ -272,7 +272,7 @@ class _AlternatingSearch(SearchState):
     def best_order(self, problem: Problem, order_so_far: tuple[int, ...], seconds: float) -> tuple[int, ...]:
         """Return the order whose small mini-buckets give the best bound: the given order, or one of several quick ones.
 
-        Without a given order, only one quick order is searched. The threads divide the searches among each other.
+        Without a given order, only one quick order is searched. The searches are distributed over the threads.
         """
         tries = CANDIDATE_ORDERS if order_so_far else 1
         threads = min(tries, self.options.host_threads)
@@ -319,7 +319,10 @@ class _AlternatingSearch(SearchState):
 
     @property
     def closeness(self) -> float:
-        """Gap of the best bound relative to that of soft local consistency, at least ``MIN_TURN_SHARE``; 1: unknown."""
+        """Gap of the best bound, divided by the gap of soft local consistency; 1 if a gap is unknown.
+
+        The ratio is at least ``MIN_TURN_SHARE``.
+        """
         search = self.paused.consistency
         if search is None or self.score is None or self.bound is None:
             return 1.0
@@ -398,7 +401,8 @@ class _AlternatingSearch(SearchState):
             if not paused.consistency.is_done:
                 continue
             unit = paused.consistency.units.unit
-            # A better total permits finer units of cost, in which the two bounds on float costs may become equal.
+            # Float costs are rounded to units. A better total permits finer units, in which lower and upper bound may
+            # meet.
             paused.is_spent = unit == paused.unit
             self.is_exhausted = paused.is_spent
             paused.consistency, paused.unit = None, unit
@@ -484,7 +488,7 @@ class _AlternatingSearch(SearchState):
         self.is_improving = self.score != score_before
 
     def begin_consistency(self, order: int) -> SoftConsistency | None:
-        """Return a new search with the order of this number (see ``consistency_order``); None if it is too large."""
+        """Return a new search; None if it is too large. ``order`` is a number: see ``consistency_order``."""
         options = self.options
         seconds = min(ROOT_SHIFT_SECONDS, self.limits.seconds / 10) if options.shifts_tables else 0.0
         with self.phase("consistency"):

@@ -124,7 +124,7 @@ class PlannedCases(CaseByCase):
     """A method for single cases: each has its own plan, or the shared plan if its own is too large."""
 
     def least_seconds(self, values: Codes) -> float:
-        """Return a lower bound, computed quickly, on the seconds of a case on one thread: two steps per variable."""
+        """Return a quick lower bound on the seconds of a case on one thread: two steps per unobserved variable."""
         return 2 * OWN_STEP_SECONDS * (len(self.planned.plan.order) - float((values >= 0).sum(axis=1).mean()))
 
     def seconds(self, values: Codes) -> float:
@@ -280,7 +280,8 @@ class Batch:
         maximised: bool = False,
     ) -> None:
         self.model, self.columns, self.families = model, tuple(columns), tuple(families)
-        # A message has one power of two for all cases, so far less probable cases may underflow; this is detected.
+        # All cases of a message share one scaling exponent, so cases that are far less probable than others may
+        # underflow. This is detected.
         self._semirings = ("min-sum",) if maximised else ("sum-product", "log-sum-exp")
         self._asked = tuple(range(len(model.variables)) if asked is None else asked)
         self._query = None if asked is None else self._asked
@@ -378,7 +379,7 @@ class Batch:
     def suits(
         self, columns: Sequence[int], asked: Sequence[int] | None, count: int, families: Sequence[tuple[int, ...]] = ()
     ) -> bool:
-        """Return whether this batch fits these columns and queries, and its chunks suffice for this number of cases."""
+        """Return whether this batch has these columns and queries, and chunks large enough for this number of cases."""
         question = tuple(columns), asked, tuple(families)
         return question == (self.columns, self._query, self.families) and count <= self._enough
 
@@ -397,7 +398,8 @@ class Batch:
             progress: Called repeatedly with the finished share of the cases.
         """
         count = len(values)
-        # Nothing is written here except for variables of one value, so that the threads touch the memory first.
+        # Only the rows of variables with one state are written here. The threads should be the first to touch the other
+        # memory.
         shares = np.empty((sum(self.model.variables[v].size for v in self._asked), count))
         marginals = {v: shares[states].T for v, states in self._state_slices.items()}
         for table in marginals.values():
@@ -460,7 +462,7 @@ class Batch:
         """Yield tables proportional to the joint posteriors of each family, or the logarithms of such tables.
 
         The axes are the family's variables, then the cases; the last axis has length 1 if the table does not depend on
-        them.
+        the case.
         """
         answer, rows = chunk
         tables = iter(answer.tables[len(self._outputs) :])
@@ -487,7 +489,7 @@ class Batch:
 
     @contextlib.contextmanager
     def _lane(self, lane: int) -> Iterator[dict[str, Propagator]]:
-        """Yield the propagators of a thread by name; after an exception, all of them are closed."""
+        """Yield the propagators of a thread or GPU by semiring or plan; close all of them after an exception."""
         propagators = self._propagators[lane]
         try:
             yield propagators

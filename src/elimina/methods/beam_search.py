@@ -1,9 +1,10 @@
 """Beam search for an optimum in the tables of clusters, on the device of these tables.
 
-After a pass over clusters, every table of a variable has a value of cost 0 for each assignment of its other variables.
-The cost of a partial assignment, which contains the variables eliminated last, is therefore a lower bound on all
-assignments that extend it. The search extends many partial assignments by one variable at a time, and keeps the best
-ones. The bound on the optimum also takes the costs of dropped ones into account.
+After a pass over clusters, every table in a variable's bucket has a value of this variable with cost 0 for each
+assignment of the table's other variables. A partial assignment contains the variables eliminated last, and its cost is
+therefore a lower bound on all assignments that extend it. The search extends many partial assignments by one variable
+at a time, and keeps the best ones. The bound on the optimum also takes the costs of the dropped partial assignments
+into account.
 """
 
 from __future__ import annotations
@@ -102,7 +103,7 @@ def beam_search(
         Stopped: The call has to end.
     """
     buckets = [[(graph.clusters[number].scope, tables[number]) for number in bucket] for bucket in graph.buckets]
-    # There is always a row of zeros, because many functions treat arrays without rows differently.
+    # ``stored_values`` always has a first row of zeros, because many functions treat arrays without rows differently.
     rows, last_read = [-1], {-1: -1, **_last_reads(graph)}
     weights = np.random.default_rng(0)
     costs, stored_values = arrays.zeros(1), arrays.zeros((1, 1), dtype=np.int32)

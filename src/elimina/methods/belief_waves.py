@@ -45,7 +45,8 @@ MIN_TIME_SHARE = 0.25
 """Least running time of the waves, even after the time limit, as a share of the time of their preparation."""
 
 DAMPINGS, MIN_PROGRESS = (0.25, 0.5, 0.8), 0.5
-"""Damping factors, and largest share of the residual that a round may leave before the next factor follows."""
+"""Damping factors. If the residual after a round is more than this share of the residual before it, the next factor is
+used."""
 
 UNKNOWN_ERROR = 0.5
 """Estimated error of marginals if there is no other estimate to compare them with."""
@@ -58,14 +59,14 @@ EXPECTED_WAVES, CPU_CELLS_PER_SECOND = 100, 3e7
 
 
 class _Arrays(NamedTuple):
-    """Arrays for the kernels: the summed logarithms of one-variable factors by state, and other factors by size."""
+    """Arrays for kernels: the summed logarithms of one-variable factors by state, and other factors grouped by size."""
 
     biases: NDArray[np.float64]
     classes: list[FactorClass]
 
 
 def arrays_of(factors: FactorList, sizes: NDArray[np.int64]) -> _Arrays:
-    """Return the factors of one variable as logarithms, and the others by their sizes.
+    """Return the factors of one variable as logarithms, and the other factors grouped by their sizes.
 
     Args:
         factors: Factors of a problem.
@@ -99,7 +100,7 @@ def arrays_of(factors: FactorList, sizes: NDArray[np.int64]) -> _Arrays:
 
 
 def belief_waves(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterator[SumEstimate]:
-    """Yield estimates of belief propagation; none if tables are too large, or no GPU is allowed or worth its start.
+    """Yield estimates of belief propagation; none if tables are too large, or a GPU is not allowed or not worth it.
 
     Args:
         problem: Problem of a sum of products.

@@ -57,7 +57,8 @@ class _Level(NamedTuple):
 
     Attributes:
         size: Number of values.
-        offsets: Offset of each table of the choice, and of each message that these tables replace.
+        offsets: Offset of each table whose value the choice adds, and of each message that these tables replace and
+            whose value is therefore subtracted.
         strides: Strides of the variable in the tables; 0 for messages.
         signs: 1 for tables, -1 for messages.
         levels: Earlier levels on which each table or message depends, concatenated.
@@ -75,7 +76,7 @@ class _Level(NamedTuple):
 
 
 class _Branch(NamedTuple):
-    """A path of the search, and the siblings along it, sorted by cost.
+    """A path of the search, and its siblings: untried values at the levels of the path, sorted by cost.
 
     Attributes:
         values: Value at each level.

@@ -51,15 +51,17 @@ ROUND_SECONDS = 0.05
 """Seconds of a round."""
 
 ROUNDS_SHARE = 0.5
-"""Share of the memory for rounds, unless their number is the smallest one; the rest is for blocks."""
+"""Largest share of the memory for rounds; the rest is for blocks. The smallest of ``MAX_ROUNDS`` may exceed this
+share."""
 
 BLOCK_SECONDS = 3e-4
 """Seconds per variable for making the blocks and for the first sweeps."""
 
 TRIAL_ROUNDS, STUCK_RATIO, MIN_STUCK_ERROR = 6, 1.4, 0.003
-"""Number of rounds after which stuck chains get replicas; and limits above which chains are stuck. Squared errors are
-estimated from the differences between chains and between half chains: the first limit is on their ratio (1 for
-independent halves, 2 for chains that do not move), the second one on the error estimated from chains."""
+"""Number of rounds after which stuck chains get replicas, and two limits. Chains are stuck if they exceed both limits.
+Squared errors are estimated from the differences between chains, and from those between half chains. The first limit is
+on the ratio of these two estimates: it is 1 for independent halves, and 2 for chains that do not move. The second limit
+is on the error estimated from chains."""
 
 PILOT_POWERS = (*np.geomspace(1.0, 0.05, 8).tolist(), 0.0)
 """Powers in a pilot run; the powers of the replicas are interpolated between them."""
@@ -167,14 +169,14 @@ class _Chains:
         return self._sampler.run(sweeps, sums.reshape(-1), draws.reshape(-1), moments.reshape(-1), seconds)
 
     def advance(self, limits: Limits) -> None:
-        """Finish a round; if time ends before, the next call resumes it."""
+        """Finish a round; if the time ends first, the next call resumes the round."""
         begun = time.monotonic()
         while self._remaining:
             self._remaining -= self.run(self._remaining, limits.seconds)
             if self._remaining and limits.is_over:
                 return
         if time.monotonic() - begun < ROUND_SECONDS / 2 and self._merged == 1:
-            # Too short rounds are discarded as burn-in, and later rounds get more sweeps.
+            # The rounds so far were too short: they are discarded as burn-in, and later rounds get more sweeps.
             self._sweeps, self.rounds = 2 * self._sweeps, []
         self.rounds.append(self._current)
         if len(self.rounds) == self._max_rounds:
@@ -184,7 +186,7 @@ class _Chains:
 
     @property
     def age(self) -> int:
-        """Number of rounds since their length became final, counting the rounds in a merged one separately."""
+        """Number of rounds since the last discarded one; a merged round counts as the rounds that it contains."""
         return self._merged * len(self.rounds)
 
     def half_chains(self) -> NDArray[np.float64]:
@@ -287,13 +289,17 @@ class _Answer(NamedTuple):
         return bool(ratio > STUCK_RATIO and self.by_chains.mean() > MIN_STUCK_ERROR)
 
     def estimate(self, log_z: float | None, log_z_error: float) -> SumEstimate:
-        """Return the estimate with the larger of two errors: from halves of chains (if these drift) and from chains."""
+        """Return the estimate with the larger of two errors: from whole chains, and from their halves.
+
+        The error from halves is larger if chains drift.
+        """
         count = len(self.chain_shares)
         folds = SampleFolds(np.full(count, 1 / count), self.chain_shares / count)
         errors = np.maximum(self.by_chains, self.by_halves)
         if self.is_stuck:
-            # The start of a chain determines its mode. The mean of many chains then has the error of a single one, and
-            # they form a single fold, because they cannot measure another estimate.
+            # The mode of a stuck chain depends on its start. The mean of several stuck chains therefore has the error
+            # of a single one. The chains form a single fold: without independent folds, they cannot measure other
+            # estimates.
             errors = np.minimum(math.sqrt(count) * errors, 1.0)
             folds = SampleFolds(np.ones(1), self.shares[None])
         return SumEstimate(METHOD, log_z, log_z_error, self.shares, errors, folds)

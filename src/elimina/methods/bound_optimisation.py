@@ -63,14 +63,14 @@ MEMORY_SHARE = 0.75
 """Share of the memory for the tables and the parameters of a tree."""
 
 _FIRST_SIDE_SHARE = 0.4
-"""Share of an i-bound's time for the upper bound, if the lower bound has to wait for its messages or its memory."""
+"""Share of an i-bound's time for the upper bound, if the lower bound needs the upper bound's messages or its memory."""
 
 _ASSIGNMENT_SHARE = 0.1
 """Share of the time for a local search for an assignment, if no assignment can be decoded from messages."""
 
 _STALLED_STEPS, _STALLED_GAIN = 10, 2e-3
-"""Number of steps that end the optimisation in a tree if they together gain at most this share of the gap (of 1, if the
-gap is infinite)."""
+"""The optimisation in a tree ends if this number of steps together gains at most this share of the gap between the
+bounds. An infinite gap counts as 1."""
 
 _SIDES: tuple[Bound, Bound] = ("upper", "lower")
 """Sides of the bounds."""
@@ -301,7 +301,7 @@ class BoundOptimisation:
             yield from self._improve_sides(runs, end)
             if self._sums_slices and self._upper > -math.inf:
                 lower = below.slices(above.assignments(self._options.seed), below.is_divided)
-                # If slices do not improve the bound, larger mini-buckets, which are slower, do without them.
+                # If slices do not improve the bound, they are left out for larger mini-buckets, which are slower.
                 self._sums_slices = lower > self._lower
                 self._lower = max(self._lower, lower)
                 yield self._bounds(tree)
@@ -326,7 +326,7 @@ class BoundOptimisation:
             yield self._bounds(tree)
 
     def _allowed_assignment(self) -> NDArray[np.int32]:
-        """Return values in elimination order; local search gives them a positive product if it finds one in time."""
+        """Return an assignment in elimination order, with a positive product if local search finds one in time."""
         if self._allowed is None:
             problem = self._problem
             optimum = prepare(problem.model, "mpe", problem.fixed)

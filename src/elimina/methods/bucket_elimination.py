@@ -23,7 +23,7 @@ _ANSWERS: dict[Answer, tuple[str, str]] = {
 """Module and function that run a plan, by the kind of its semiring's answer; modules are imported on first use."""
 
 _RUNS: dict[type[Form], tuple[str, str]] = {Segments: ("elimina.methods.segments", "optimum_in_segments")}
-"""Module and function for plans of special forms, which make further plans; they replace those in ``_ANSWERS``."""
+"""Module and function by the special form of a plan. They replace those in ``_ANSWERS``, and make further plans."""
 
 
 def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:

@@ -45,7 +45,8 @@ class CaseQueries(CompiledTree):
     """A model, families, and this model with a table over each family."""
 
     _summed: tuple[Model, frozenset[int], Model] | None = None
-    """A model, variables that keep their states, and this model with fewer states of all other variables."""
+    """A model, variables that keep all of their states, and an equivalent model with fewer states of other
+    variables."""
 
     @one_call_at_a_time
     @memory_errors_of_trees
@@ -327,7 +328,7 @@ class CaseQueries(CompiledTree):
         return self._decoder.assignments(observed, labels_of(cases), seed, progress)
 
     def _model_of_cases(self, model: Model, whole: frozenset[int]) -> Model:
-        """Return the model with fewer states of all variables except ``whole``; it is cached for further cases."""
+        """Return an equivalent model with fewer states of variables not in ``whole``, cached for further cases."""
         if self._summed is None or self._summed[0] is not model or self._summed[1] != whole:
             self._summed = model, whole, rewritten_for_sums(Observed(model, {}), whole).model
         return self._summed[2]

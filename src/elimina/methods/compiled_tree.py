@@ -43,10 +43,12 @@ from elimina.system import cached_property, memory_errors_in_words
 logger = logging.getLogger("elimina")
 
 _MIN_QUERIES_FOR_PLAN = 3
-"""Number of sets of evidence after which a small network gets a plan: making it takes as long as these queries."""
+"""Number of sets of evidence after which a small network gets a plan. Making the plan takes as long as this many
+queries."""
 
 _PART_SECONDS = 4e-4
-"""Seconds of a propagation up to which a query of a few variables computes all posteriors: fewer take as long."""
+"""A query of a few variables computes all posteriors if a propagation takes less time than this: computing only a few
+posteriors would not be faster."""
 
 Observations = dict[int, int | NDArray[Any]]
 """Variable -> index of its observed state, or likelihoods of its states."""

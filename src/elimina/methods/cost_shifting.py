@@ -49,7 +49,7 @@ MAX_SHIFT_SECONDS = 10.0
 
 _COSTS_PER_UNIT = 1000
 _HEADROOM = 2**27
-"""Limit on sums of costs in the core's units, which limits the number of units in an integer cost of 1."""
+"""Limit on sums of integer costs in the core's units. It determines the number of units in a cost of 1."""
 
 _MIN_PASSES = 4
 """Least number of passes over clusters that has to fit into the time; otherwise, none is begun."""
@@ -132,10 +132,10 @@ def shift_all(problem: Problem, options: CheckedOptions, seconds: float) -> tupl
     Args:
         problem: Problem of the task ``mpe``.
         options: Options with an i-bound.
-        seconds: Time after which no further pass is begun, of each kind.
+        seconds: Time after which no further pass is begun, separately for tables and for clusters.
 
     Returns:
-        The problem to run, and its options: with the order of the clusters, if these were requested.
+        The problem to run, and its options. If clusters were requested, the options contain their order.
     """
     original = shift_tables(problem, options, seconds)
     if original.shifted is None or not options.shifts_clusters or options.ibound == "auto":
@@ -165,7 +165,7 @@ def shift_clusters(
     graph = JoinGraph(problem.model.sizes, [group.scope for group in problem.groups], order, ibound, partition)
     gpu = cast("CudaDevice", devices_of(backend_of(options))[0]) if options.needs_gpu else None
     least = _MIN_PASSES * graph.pass_seconds if gpu is None else GPU_CLUSTER_SECONDS * len(graph.clusters)
-    # Clusters are not reduced to fit, because this would also limit the mini-buckets of the run.
+    # Clusters that do not fit are not made smaller, because the mini-buckets of the run would then be smaller too.
     if not can_copy(graph.cells, len(graph.clusters), memory) or least > seconds:
         return original
     result = _shifted_in(graph, problem, seconds, gpu)
@@ -249,7 +249,8 @@ def shift(problem: Problem, seconds: float, memory: int) -> ShiftedTables | None
     cost_distances = distances(problem, FORBIDDEN_COST)
     limit = FORBIDDEN_COST if model.is_integer else math.inf
     if model.is_integer:
-        # The ranges of single tables are added, because a sum of tables over one scope may exceed the core's costs.
+        # The ranges of single tables are added, because a sum of tables over one scope may exceed the largest cost of
+        # the core.
         ranges = filter(None, allowed_ranges(problem.tables, model.sense))
         spread = sum(high - low for low, high in ranges)
     else:

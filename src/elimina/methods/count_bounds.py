@@ -17,8 +17,9 @@ from elimina.result import Result
 from elimina.running.host import host_memory
 
 _RATES = (0.25, 0.5, 1.0, 2.0, 4.0)
-"""Rates at which an assignment's term decays with its cost: a small rate gives assignments beyond the total much weight
-in the bound, and a large rate gives the best ones much weight."""
+"""Rates at which an assignment's term decays with its cost. Both extremes loosen the bound: with a small rate,
+assignments worse than the total contribute much to it; with a large rate, each of the best assignments counts far more
+than once."""
 
 _LEAST_EXPONENT = -600.0
 """Least exponent of a table's values, which keeps them normal floats."""
@@ -81,8 +82,8 @@ def _tilted(problem: Problem, total: float, rate: float) -> tuple[Problem, float
     for table, cells, best in zip(problem.tables, costs, least, strict=True):
         is_allowed = cells < FORBIDDEN
         distances = np.where(is_allowed, np.where(is_allowed, cells, best) - best, math.inf)
-        # In an assignment within the total, no table's distance exceeds the surplus. Exponents are raised to
-        # ``_LEAST_EXPONENT``, because terms that underflow to 0 would make the bound too low.
+        # In an assignment that is no worse than the total, no table's distance from its best cost exceeds the surplus.
+        # Exponents are raised to ``_LEAST_EXPONENT``, because terms that underflow to 0 would make the bound too low.
         exponents = np.where(distances > float(surplus), -math.inf, np.maximum(-rate * distances, _LEAST_EXPONENT))
         tables.append(Table(table.scope, np.exp(exponents)))
     tilted = prepare(Model(model.variables, tables, sense="probability"), "pr", problem.fixed)

@@ -373,9 +373,9 @@ class DynamicModel(DynamicNetwork, Displayed):
     ) -> tuple[dict[str, NDArray[Any]], Any]:
         """Return the most probable sequence of hidden states, and the natural log of its probability.
 
-        The hidden states are those of the variables with children in the next slice (``interface``); their joint
-        sequence is the most probable one together with the observations. All other unobserved variables, such as
-        missing symbols, are summed out. For the most probable states of all variables, use
+        The hidden states are those of the variables with children in the next slice (``interface``). The returned
+        sequence maximises the joint probability of these states and the observations. All other unobserved variables,
+        such as missing symbols, are summed out. For the most probable states of all variables, use
         ``JunctionTree(model.unroll(n)).mpe()``.
 
         Args:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from elimina.methods.sum_estimate import SampleFolds, SumEstimate, hellinger_distances
 
 DOUBT_SHARE = 0.25
-"""Share of an unexplained distance from another method's estimate that counts as error, if no samples decide."""
+"""Share of the distance from another method's estimate, as far as this method's error does not explain it, that counts
+as error if no samples decide."""
 
 RELIABLE_TRUST = 3
 """Least rank at which a method's own error is trusted: it is usually within a factor of three of the true error."""
@@ -27,8 +28,8 @@ SUM_DOUBT_SHARE = 0.5
 """Least error of marginals, if no samples decide, as a share of the error of the sum's logarithm for each variable."""
 
 MAX_LOG_ERROR, UNKNOWN_SUM_TRUST = 1.0, 1
-"""Largest standard error of a sum's natural logarithm with which samples keep the rank of their method; rank of samples
-beyond it, because hardly more than one of them has weight."""
+"""Largest standard error of a sum's natural logarithm with which samples keep the rank of their method, and their rank
+above this limit. Above it, a single sample may have most of the weight."""
 
 AGREEMENT_SHARE = 0.5
 """Largest distance between estimates that agree, as a share of the error of the more reliable one."""
@@ -43,14 +44,15 @@ RELIABLE_LOG_ERROR = 0.5
 """Largest standard error of a sum's natural logarithm at which samples measure other estimates."""
 
 MIX_FACTOR = 3.0
-"""Largest ratio of the error limits of samples and another estimate at which they are averaged: beyond it, one hardly
-improves the other."""
+"""Largest ratio between the error limits of two estimates that are averaged. With a larger ratio, the mean is hardly
+better than the better estimate."""
 
 LEAST_ERROR = 1e-12
 """Least error in the weights of a mean, which keeps them finite."""
 
 MIN_FOLD_PAIRS = 0.5
-"""Least share of the squared weight in pairs of different folds at which samples measure other estimates."""
+"""Least weight of all pairs of different folds at which samples measure other estimates. The weight of a pair is the
+product of the folds' weights, and the weights of all pairs, including those of a fold with itself, add up to 1."""
 
 
 class Candidate(NamedTuple):
@@ -170,7 +172,7 @@ class _Measured(NamedTuple):
 
     Attributes:
         estimate: The estimate.
-        limit: Value that its error hardly exceeds.
+        limit: Value that the estimate's error is unlikely to exceed.
         weight_error: Error for the choice of estimates and for their weights in a mean: for a reliable method or
             samples, the error itself; for any other method, the limit.
     """
@@ -197,10 +199,10 @@ def _measured(
     square, deviation = _squared_distance(estimate, judge, sizes)
     distances = hellinger_distances(estimate.shares, judge.shares, sizes)
     mean_by_root = float(distances.mean()) / (math.sqrt(float(np.square(distances).mean())) or 1.0)
-    # All folds give probability 0 to a state without samples, and the deviation misses this error. The samples' own
-    # error is therefore also a lower limit of the noise.
+    # If a state has no samples, its probability is 0 in all folds, and ``deviation`` does not show this error. The
+    # noise is therefore at least the samples' own error.
     hidden = max(math.sqrt(SIGNIFICANT_DEVIATIONS * deviation), judge.error / math.sqrt(len(sizes)))
-    # Noise hides smaller distances.
+    # Noise hides distances up to ``hidden``.
     is_hidden = square <= hidden**2
     root = _hidden_error(candidate, others, square, hidden, sizes) if is_hidden else math.sqrt(square)
     error, limit = root * mean_by_root, math.sqrt(max(square, 0.0) + hidden**2) * mean_by_root
@@ -285,12 +287,12 @@ def _squared_distance(estimate: SumEstimate, samples: SumEstimate, sizes: NDArra
 
 
 def _pairs(folds: SampleFolds) -> float:
-    """Return the share of the squared weight in pairs of different folds."""
+    """Return the sum of the products of weights over ordered pairs of different folds."""
     return 1 - float(np.square(folds.weights).sum())
 
 
 def _doubted(candidate: Candidate, others: Sequence[Candidate], sizes: NDArray[np.int64]) -> SumEstimate:
-    """Return an estimate with a larger error if its sum is uncertain, or others may rightly contradict it.
+    """Return an estimate with a larger error if its sum is uncertain, or other estimates contradict it.
 
     The error of a less reliable method is at least the distance from a reliable one that agrees with it.
     """
@@ -303,7 +305,7 @@ def _doubted(candidate: Candidate, others: Sequence[Candidate], sizes: NDArray[n
         shares, other_error = other.estimate.shares, other.estimate.error
         if other is not candidate and shares is not None:
             distance = float(hellinger_distances(estimate.shares, shares, sizes).mean())
-            # The error that the other estimate states explains its part of the distance; errors add up in squares.
+            # The stated error of the other estimate explains a part of the distance. Squares of errors add up.
             unexplained = math.sqrt(max(0.0, distance**2 - other_error**2))
             error = max(error, DOUBT_SHARE * unexplained)
             is_judged = not is_reliable and other.trust >= RELIABLE_TRUST and other.estimate.folds is None

@@ -55,12 +55,12 @@ METHODS = (
 
 
 LEADER_FACTOR = 3.0
-"""Factor on the time share of the method with the current estimate, because more of its samples help most."""
+"""Factor on the time share of the method with the current estimate, because improving this estimate helps most."""
 
 SAMPLING_FACTOR, SAMPLING_AGE_SECONDS = 4.0, 3.0
-"""If the current estimate comes from samples, another method's time share is divided by the ratio of its error to that
-of the samples. These are the largest divisor, and the total seconds before it applies: some methods start slowly and
-end well."""
+"""Limits of a reduction of time shares. If the current estimate comes from samples, the time share of another method is
+divided by the ratio of its error to the error of the samples. This divisor is at most the first limit. It applies only
+after the total seconds of the second limit, because some methods start slowly and end well."""
 
 
 class _Run:
@@ -162,7 +162,10 @@ class Estimation:
                 return
 
     def _turn(self, run: _Run) -> float:
-        """Return the time of a method relative to its share, which depends on its error and the current estimate's."""
+        """Return the time of a method relative to its share.
+
+        The share depends on the errors of the method's best estimate and of the current estimate.
+        """
         if self.best is None or run.best is None:
             return run.turn
         if run.best.method == self.best.method:

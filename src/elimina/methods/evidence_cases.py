@@ -1,4 +1,4 @@
-"""Posteriors with and without single observations: each case has some of them, and all cases run in one batch."""
+"""Posteriors with and without single observations: each case has some of the observations; one batch runs all cases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Observation = int | NDArray[Any]
 
 
 class EvidenceCases:
-    """The observations of a model, and cases with a part of them; likelihoods become observations of leaves.
+    """The observations of a model, and cases with some of them; likelihoods become observations of additional leaves.
 
     Args:
         model: A probability model.

@@ -165,8 +165,8 @@ class ExplanationQueries(PosteriorQueries):
     def relevant_explanations(self, targets: Sequence[str | int], count: int = 10) -> Explanations:
         """Return the assignments of some of the targets that explain the evidence best (most relevant explanations).
 
-        They have the largest generalised Bayes factors, and contain only the targets that matter. Assignments that
-        contain a better one, or are contained in one, are left out.
+        The best explanations have the largest generalised Bayes factors. An explanation contains only the targets that
+        matter: an assignment is left out if it extends a better one, or is a part of a better one.
 
         Args:
             targets: Names or indices of variables that may explain the evidence.
@@ -219,7 +219,7 @@ class ExplanationQueries(PosteriorQueries):
         return EvidenceCases(self.model, self._observations, self._options)
 
     def _check_exact(self) -> None:
-        """Reject estimates (``MemoryLimitError``), because their errors would look like differences."""
+        """Reject estimates (``MemoryLimitError``): their errors would look like differences between posteriors."""
         if not self.is_exact:
             raise MemoryLimitError(
                 "explanations compare exact posteriors, and the messages of this model do not fit into memory: give "

@@ -1,8 +1,8 @@
 """Optimisation by elimination, restricted to tuples that can be part of a better solution.
 
-Function filtering (M. Sanchez, J. Larrosa, P. Meseguer, "Improving tree decomposition methods with function
-filtering", IJCAI 2005; I. Brito, P. Meseguer, "Improving DPOP with function filtering", AAMAS 2010) drops each tuple of
-a bucket whose cost and a lower bound on the rest of the problem exceed an upper bound. The bounds are described in
+Function filtering (M. Sanchez, J. Larrosa, P. Meseguer, "Improving tree decomposition methods with function filtering",
+IJCAI 2005; I. Brito, P. Meseguer, "Improving DPOP with function filtering", AAMAS 2010) drops each tuple of a bucket if
+the sum of its cost and a lower bound on the rest of the problem exceeds an upper bound. The bounds are described in
 ``docs/decisions/0015-filtering.md``.
 
 There are two implementations. The core filters on the CPU. The engine filters with sparse steps on any device: it
@@ -62,7 +62,7 @@ _MIN_TUPLES = 1 << 12
 
 _COPIES, _TABLE_BYTES, _CELL_BYTES = 10, 380, 8
 """Largest number of copies of the tables in memory (for slices that are open, reduced or divided), and bytes of a table
-and of a cell in each copy. On 509_VAC of SPOT5 (8,630 tables of 23 cells), these are 46 MiB."""
+and of a cell in each copy. On 509_VAC of SPOT5 (8,630 tables of 23 cells), all copies together take 46 MiB."""
 
 _MIN_COPY_BYTES = 1 << 23
 """Bytes that copies of the tables may use even beyond the memory limit."""
@@ -176,7 +176,7 @@ class FilteredSolutions(NamedTuple):
     Attributes:
         values: Values of the free variables in each assignment.
         bound: Bound on the values of all other assignments, in the model's units.
-        is_complete: True if the remaining assignments are not better.
+        is_complete: True if no other assignment is better than the worst of these.
         statistics: Statistics of filtering, as in ``Result.stats``.
     """
 
@@ -189,7 +189,7 @@ class FilteredSolutions(NamedTuple):
 def filtered_solutions(
     problem: Problem, k: int, limits: SearchLimits, memory: int, seed: int, start: Sequence[int] | None
 ) -> FilteredSolutions:
-    """Find the best assignments by eliminations without the tuples of all other assignments.
+    """Find the best assignments by eliminations that keep only tuples which may be part of one of them.
 
     Args:
         problem: Problem of the task ``mpe`` with free variables, and with all values of all variables.
@@ -307,14 +307,14 @@ class FilterBounds(NamedTuple):
 
     @property
     def rungs(self) -> list[int | None]:
-        """Limits on the total, tried in turn: the bound (often the optimum, with few tuples), and then ``worst``."""
+        """Limits on the total, tried in turn: first the bound, which is often the optimum, then ``worst``."""
         bound = optimistic_bound(self.result, self.sign)
         if bound is None or (self.worst is not None and self.sign * bound >= self.sign * self.worst):
             return [self.worst]
         return [int(bound), self.worst]
 
     def limited(self, worst: int | None) -> Problem:
-        """Return the shifted problem with assignments worse than a total forbidden; unchanged for None."""
+        """Return the shifted problem with assignments worse than a total forbidden; unchanged if the total is None."""
         problem = self.original.moved
         if worst is None:
             return problem
@@ -445,7 +445,7 @@ def _first_bounds(
 def filtered_plan(
     filter_bounds: FilterBounds, backend: Backend, options: CheckedOptions, refinements: int = 0
 ) -> PlannedProblem:
-    """Return a plan on sparse (otherwise dense) tables that only finds solutions better than the incumbent.
+    """Return a plan that only finds solutions better than the incumbent, on sparse tables if possible.
 
     Raises:
         InputError: The requested dtype cannot represent the costs.
@@ -457,7 +457,7 @@ def filtered_plan(
     dense = make_plan(
         Elimination(problem, filter_bounds.order, machine, memory, options.dtype or ("int64" if wide else "int32"))
     )
-    # Factors are not listed, because bounds are computed from their cells.
+    # Factors are not turned into lists of tuples, because bounds are computed from their cells.
     plan = make_sparse_plan(dense, problem, machine, whole=True, listed=False)
     if plan is not None and refinements:
         # Sizes predicted for independent tables are too large for filtered ones, but show how slices reduce them.

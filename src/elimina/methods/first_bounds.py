@@ -26,7 +26,8 @@ _MAX_CELLS = 1 << 20
 """Largest number of cells of a table with which the first assignment is improved."""
 
 _MAX_LISTED_CELLS = 1 << 16
-"""The same limit for listed tables: smaller than ``_MAX_CELLS``, because all their cells have to be expanded."""
+"""The same limit for tables stored as lists of tuples. It is smaller than ``_MAX_CELLS``, because all cells of these
+tables have to be expanded."""
 
 _COPY_BYTES = 8
 """Bytes of a copied cell."""
@@ -106,7 +107,7 @@ def bounds_before_preparation(
 
 
 def bounds_of_task(task: Task, result: Result) -> Result:
-    """Turn bounds on an optimum into a result of another task about optima; results of that task do not change."""
+    """Turn bounds on an optimum into a result of ``task``, another task about optima; its own results do not change."""
     if result.task == task:
         return result
     if result.status == "infeasible" and described(task).counts_optima:

@@ -49,7 +49,7 @@ INNER_SWEEPS, INNER_PRECISION = 4, 0.3
 """Largest number of inner sweeps of the double loop, and the share of the outer change at which they end."""
 
 RUNG_TIME_SHARE, MAX_REST = 0.2, 1e-3
-"""Share of the remaining time after which the next graph is begun; largest residual at which it is begun."""
+"""Share of the remaining time after which the next graph is begun, if the residual is at most the second number."""
 
 TURN_TIME_SHARE = 0.05
 """Share of the remaining time after which other methods run, even if messages have not converged."""
@@ -62,7 +62,7 @@ IRREGULAR_SHARE = 0.5
 have similar errors."""
 
 SIMILAR_ERROR = 0.05
-"""Least estimated error of marginals if the only others to compare with are those of regions of a similar size."""
+"""Least estimated error of marginals if they can only be compared with those from regions of a similar size."""
 
 MIN_CHANGE_RATIO = 0.05
 """Least estimated error, as a share of the change of the marginals."""
@@ -198,7 +198,8 @@ class _Changes:
     def errors(self, shares: NDArray[np.float64], log_z: float, cells: float) -> tuple[NDArray[np.float64], float]:
         """Return the estimated errors of marginals, and of the logarithm of the sum.
 
-        If changes shrink from graph to graph, the next one is expected to shrink by the same factor.
+        If the latest change is smaller than the one before, the next change is expected to be smaller by the same
+        factor.
 
         Args:
             shares: Marginals.

@@ -122,8 +122,8 @@ def bounds_on_gpu(
             break
         logger.info("clusters of i-bound %d on a GPU: %s cells", ibound, count_text(graph.cells))
         _shift_and_search(graph, units, gpu, until, bounds, (max_cells - graph.cells) * _BYTES_PER_CELL)
-        # A graph that took twice its time is the last one, because others may be using the GPU. This does not hold for
-        # the first graph, whose time includes the compilation of kernels.
+        # No further graph is begun after one that took twice its time, because other processes may be using the GPU.
+        # The first graph is exempt, because its time includes the compilation of kernels.
         is_late = number > 0 and time.monotonic() > until + seconds
         if bounds.result.status != "bounded" or is_late:
             break
@@ -138,7 +138,7 @@ def _shift_and_search(
     """Shift costs and run beam searches on one graph of clusters, with ``room`` further bytes of GPU memory."""
     began = time.monotonic()
     seconds = until - began
-    # A beam search needs enough time to assign all variables.
+    # A beam search is run only if its time suffices to assign all variables.
     is_searched = BEAM_SHARE * seconds > BEAM_STEP_SECONDS * len(graph.buckets)
     with gpu.arrays() as arrays:
         uploaded = [(scope, arrays.asarray(table)) for scope, table in units.tables]

@@ -53,7 +53,7 @@ class SegmentStates(NamedTuple):
         rows: The slices.
         states: Distributions of the joint states, shape ``(slices, states)``; zeros where the observations are
             impossible, and no rows if the distributions were not requested.
-        log_totals: Natural logarithm of the probability of each slice's observations given those before.
+        log_totals: Natural logarithm of the probability of each slice's observations given the earlier ones.
     """
 
     rows: slice
@@ -67,7 +67,7 @@ class FamilyCounts(NamedTuple):
     Attributes:
         initial: Counts of the family of each variable in first slices.
         later: Counts in later slices.
-        log_totals: Natural logarithm of the probability of each slice's observations given those before.
+        log_totals: Natural logarithm of the probability of each slice's observations given the earlier ones.
     """
 
     initial: list[Floats]
@@ -151,9 +151,9 @@ class HiddenChain:
         Args:
             sequences: Observations.
             limits: Limits of the run.
-            marginals: Arrays for the posteriors of the variables that are asked for. They are written in place if they
-                are the distributions of the joint states.
-            keeps_states: False if only the probabilities of the observations are asked for.
+            marginals: Variable -> array for its posteriors, for each queried variable. The array is filled in place if
+                the variable is the whole interface.
+            keeps_states: False if only the probabilities of the observations are needed.
         """
         for segment in self._filter(sequences, limits, keeps_states, self._joint_array(marginals)):
             yield self._answers(segment, tuple(marginals) if keeps_states else (), sequences)
@@ -256,7 +256,7 @@ class HiddenChain:
     def _smooth_segments(
         self, sequences: Sequences, group: _Group, limits: RunLimits, joint: Floats | None
     ) -> Generator[SegmentStates, None, set[int]]:
-        """Yield the segments of a long sequence; return its number, 0, in a set if it may have underflows."""
+        """Yield the segments of a long sequence; return the set of sequences with possible underflow: empty or {0}."""
         suspects = set()
         messages, checkpoints, filtered_segments = self._starts_of(group), [], []
         for rows in group.segments:
@@ -430,7 +430,7 @@ class HiddenChain:
         return np.tile(self._parameters.start, (len(group.starts) - 1, 1))
 
     def _groups(self, sequences: Sequences, limits: RunLimits) -> Iterator[_Group]:
-        """Yield groups of sequences that fit the memory together; a sequence that exceeds it is split into segments."""
+        """Yield groups of sequences that fit the memory together; split a sequence that does not fit into segments."""
         room = limits.messages(self.states)
         starts = sequences.starts
         filled = np.flatnonzero(np.diff(starts))
@@ -636,7 +636,7 @@ def _inaccurate(errors: Floats) -> set[int]:
 
 
 def _marginal(counts: Floats, members: Sequence[int], scope: Sequence[int]) -> Floats:
-    """Return the table over ``scope``; ``counts`` has an axis for each of ``members``: the others are summed."""
+    """Return the table over ``scope``: sum ``counts``, whose axes are ``members``, over all other axes."""
     axes = [members.index(v) for v in scope]
     summed: Floats = counts.sum(axis=tuple(axis for axis in range(counts.ndim) if axis not in axes))
     return summed.transpose(np.argsort(np.argsort(axes)))

@@ -167,7 +167,7 @@ class HiddenParameters:
         return Likelihoods(table, np.arange(len(table_rows), dtype=np.int32))
 
     def split(self, firsts: NDArray[np.bool_]) -> list[tuple[bool, NDArray[np.bool_] | slice]]:
-        """Return pairs of ``is_first`` and a mask of its slices; a single pair if all have the same distributions."""
+        """Return pairs of ``is_first`` and the mask of its slices; a single pair if all have the same distributions."""
         return [(False, ~firsts), (True, firsts)] if self._first_differs else [(False, slice(None))]
 
     def _listed_rows(
@@ -223,7 +223,7 @@ class HiddenParameters:
 
 
 def _spread(values: NDArray[np.float64], axes: Sequence[int], count: int) -> NDArray[np.float64]:
-    """Return an array of ``count`` axes: those of ``values`` at the positions ``axes``, the others of length 1."""
+    """Return an array of ``count`` axes: the axes of ``values`` at the positions ``axes``, and others of length 1."""
     order = np.argsort(axes)
     shape = [1] * count
     for axis, size in zip(axes, values.shape, strict=True):
