@@ -266,7 +266,8 @@ class CompiledTree(Displayed):
         """Return the answer of a small network; None if a propagator has to answer (large network or soft evidence).
 
         Args:
-            asks_all: False if only a few posteriors are queried: a propagator computes only their messages.
+            asks_all: False if only a few posteriors are queried: a propagator computes only the messages that they
+                need.
         """
         if self._small_answer is None and self._small is not None:
             if self._small_answers == _MIN_QUERIES_FOR_PLAN and not self._small.keeps_plan:

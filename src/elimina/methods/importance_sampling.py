@@ -55,14 +55,14 @@ _BUCKETS_SHARE, _GRAPH_SHARE = 0.5, 0.25
 """Shares of the memory for messages of mini-buckets and of a join graph; the rest is for samples."""
 
 _PILOT_SAMPLES = 256
-"""Number of pilot samples, which decide about a proposal and the form of its samples; they enter no estimate."""
+"""Number of pilot samples, which decide about a proposal and the form of its samples. No estimate contains them."""
 
 _MIN_EFFICIENCY = 0.25
 """Effective size of independent samples, as a share of their number, below which particle filters are used instead."""
 
 _GOOD_EFFICIENCY, _MIN_MIXTURE_EFFICIENCY = 0.5, 0.1
-"""Effective size of the samples, as a share of their number: the least one at which mini-buckets are used without a
-join graph, and the least one at which a mixture of proposals is used instead of particle filters."""
+"""Effective sizes of the samples, as shares of their number. From the first size on, mini-buckets are used without a
+join graph. From the second size on, a mixture of proposals is used instead of particle filters."""
 
 _DEVIATIONS = 2.0
 """Distance of the probable limits of a sum from the estimate, in standard errors."""
@@ -77,7 +77,7 @@ _MAX_BATCH = 1 << 14
 """Largest number of samples that are drawn at once."""
 
 _FOLDS = 8
-"""Number of folds of the samples, which measure the errors of other methods."""
+"""Number of folds into which the samples are divided. The folds measure the errors of other methods."""
 
 _SUM_BYTES = 8 * (_FOLDS + 2)
 """Bytes of the sums for each state of each variable."""
@@ -92,11 +92,12 @@ _PRIOR_GROUPS = 2.0
 """Weight of the expected variance relative to the measured variance between groups: it counts as two groups."""
 
 _MIN_DRAWN = 5.0
-"""Least number of samples with a state for which the error of its probability is measured by their variance."""
+"""Least effective number of samples with a state at which their measured variance alone determines the error of the
+state's probability. With fewer samples, the expected variance is a lower limit."""
 
 _MAX_TAIL_SHAPE = 0.5
-"""Largest shape of the tail of weights with which samples measure other estimates: with a larger one, weights have no
-variance, and all folds miss the same part of the sum."""
+"""Largest shape of the tail of weights with which samples measure other estimates. With a larger shape, weights have no
+finite variance, and all folds miss the same part of the sum."""
 
 _SEED_MASK = 2**64 - 1
 """Bits of the seed; pilot samples use the inverted seed."""
@@ -287,10 +288,11 @@ class Estimator:
 
 
 def _expected_squares(shares: Floats, sizes: NDArray[np.int64], size: float) -> Floats:
-    """Return the expected squared Hellinger distance of each variable's marginal from one of a Dirichlet distribution.
+    """Return the expected squared Hellinger distance of each marginal from one drawn from a Dirichlet distribution.
 
-    The distribution is the posterior after the samples, and its prior counts as one sample. An effective size of 1
-    means that one sample has all the weight. As a larger weight would replace it, one sample is not counted.
+    The Dirichlet distribution is the posterior after the samples, and its prior counts as one sample. An effective size
+    of 1 means that one sample has all of the weight. A further sample could have a larger weight and replace it, so one
+    sample is not counted.
 
     Args:
         shares: Marginals of the samples, those of one variable after another.
@@ -382,7 +384,10 @@ class _Race:
 
     @property
     def best(self) -> Estimator:
-        """The estimator with the largest probable lower limit: all are unbiased, so lower ones miss a part."""
+        """The estimator with the largest probable lower limit.
+
+        All estimators are unbiased, so an estimator with a lower sum misses a part of the sum.
+        """
         return max(self.estimators, key=lambda estimator: estimator.least_sum)
 
     def draw(self, seconds: float) -> None:
@@ -417,7 +422,7 @@ def _rungs(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterato
     def form(proposal: Proposal | None) -> SampleForm | None:
         return proposal and form_of(proposal, sample_memory, limits.seed, options.host_threads)
 
-    # Mini-buckets take the memory of the join graph if this cannot even hold the factors.
+    # If the join graph's share of the memory cannot even hold the factors, mini-buckets use it.
     has_graph = table_bytes(problem) <= _GRAPH_SHARE * memory
     graph_memory = int(_GRAPH_SHARE * memory) if has_graph else 0
     bucket_memory = int((_BUCKETS_SHARE + _GRAPH_SHARE) * memory) - graph_memory

@@ -160,7 +160,7 @@ class _Order:
         self._cells = np.arange(int(sizes.sum())) + np.repeat(shifts, sizes)
 
     def ranked(self, factors: FactorList) -> RankedFactors:
-        """Return the factors with variables replaced by their ranks; their scopes are those of this order's factors."""
+        """Return factors with variables replaced by their ranks; their scopes must be those of this order's factors."""
         return RankedFactors(self._sizes, self._scopes.starts, self._rank[self._scopes.members], factors.values)
 
     def sorted(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -338,7 +338,7 @@ class _Estimator:
         return passes * _PASSES_SHARE / (1 + float(passes.mean()) / _LARGE_CHANGE) if len(passes) else passes
 
     def _combined(self, trees: LinkedTrees) -> SumEstimate:
-        """Return the medians over the estimates of all orders, which outliers do not change."""
+        """Return the medians over the estimates of all orders: outliers hardly change medians."""
         assert self._last is not None
         finals = [*self._finals, self._last]
         converged = [final.marginals for final in finals if final.has_converged]
@@ -350,7 +350,8 @@ class _Estimator:
         )
         times = len(compared) / (len(compared) - 1)
         errors = times * np.mean([self._distances(marginals, median) for marginals in compared], axis=0)
-        # Orders with nearly equal trees differ by less than their errors, so the passes' errors are lower limits.
+        # Estimates from nearly equal trees differ by less than their errors, so the errors of the passes are lower
+        # limits.
         errors = np.maximum(errors, np.mean([final.errors for final in finals], axis=0))
         log_z_error = times * float(np.mean([abs(marginals.log_z - median.log_z) for marginals in compared]))
         return self._estimate(median, errors, _LOG_RUNGS_TIMES * log_z_error, trees)

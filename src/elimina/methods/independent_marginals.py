@@ -20,7 +20,8 @@ from elimina.running.combination import NO_PLAN
 METHOD = "independent marginals"
 
 MAX_TABLES, MAX_STATES = 20_000, 10_000_000
-"""Largest numbers of tables that are read and of states in the result, because the time limit has already passed."""
+"""Largest number of tables that are read, and largest number of states in the result. The limits keep the estimate
+quick, because the time limit of the call has already passed."""
 
 
 def independent_posteriors(model: Model, evidence: Evidence, query: Sequence[str | int] | None) -> Result | None:

@@ -1,8 +1,9 @@
 """Join graphs of mini-buckets: clusters of joined tables that shift costs to each other by messages.
 
 Join-graph linear programming (Ihler, Flerova, Dechter and Otten 2012, "Join-graph based cost-shifting schemes",
-algorithm JGLP). Each pass moves messages up the tree of mini-buckets, where the roots add them up to a bound, and
-passes shares of the costs down again. The first bound is that of plain mini-buckets, and no pass worsens it.
+algorithm JGLP). Messages move costs up the tree of mini-buckets, and the roots add them up to a bound. Each further
+pass first distributes the costs down the tree again. The first bound is that of plain mini-buckets, and no pass worsens
+it.
 
 The tables are arrays of NumPy, or arrays on a GPU that NumPy's functions accept.
 """
@@ -133,7 +134,7 @@ class JoinGraph:
             if stopped():
                 raise Stopped
             if number == 1 and gpu is not None:
-                # A pass is recorded only after the first one, which compiles the kernels.
+                # The first pass compiles the kernels, so a pass is recorded as a graph only after it.
                 next_pass = gpu.recorded(next_pass)
             gained = float(next_pass())
             constant += gained
@@ -141,7 +142,7 @@ class JoinGraph:
         return constant
 
     def pass_down_and_up(self, tables: Sequence[Floats]) -> Any:
-        """Run a downward and an upward pass; return the gain of the bound, a number or an array without axes."""
+        """Run a downward and an upward pass; return the gain of the bound as a number or a zero-dimensional array."""
         self._pass_down(tables)
         return self.pass_up(tables, matched=True)
 
@@ -190,7 +191,7 @@ class JoinGraph:
             tables[number] += share.reshape(tables[number].shape[1:])
 
     def _runs(self, parent: int, child: Node) -> _Runs:
-        """Return a parent's axes; neighbouring axes that a child's message all keeps or all drops are merged."""
+        """Return a parent's axes; neighbouring axes are merged if a child's message keeps all or none of them."""
         return _merge([(self._sizes[v], v in child.separator) for v in self.clusters[parent].scope])
 
 
@@ -227,7 +228,7 @@ _MAX_TOTAL = 2.0**48
 """Largest total in units: sums up to it are exact in floating point."""
 
 _MIN_CLUSTER_CELLS, _CLUSTER_GROWTH = 1 << 21, 8
-"""Largest number of cells of the first graph on a GPU, and the factor by which the next one may be larger."""
+"""Limit on the cells of the first graph on a GPU, and the factor by which the limit grows for later graphs."""
 
 MIN_PASS_GAIN = 1e-8
 """Least gain of a pass on a GPU, relative to the sum of the tables' largest costs: a smaller gain ends the passes."""

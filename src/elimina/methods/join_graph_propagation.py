@@ -38,7 +38,8 @@ MIN_UPDATES = 2
 """Number of updates of each cluster of the first graph that run even beyond the time limit."""
 
 FREE_UPDATES, MAX_UPDATES = 50, 300
-"""Number of updates of each cluster before messages are damped, and in all: later updates seldom converge."""
+"""Number of updates of each cluster before messages are damped, and largest number of all updates: later ones seldom
+converge."""
 
 RUNG_TIME_SHARE = 0.3
 """Share of the remaining time for one graph: if it does not converge, most of the time is left for larger ones."""
@@ -47,8 +48,9 @@ DAMPING = 0.5
 """Weight of the old message in a damped message."""
 
 DIFFERENCE_FACTOR = 2.0
-"""Estimated error of a graph's marginals as a multiple of their distance from those of the smaller graph, whose error
-is similar and mostly has the same causes. Fitted to random models, and to files of the UAI competitions."""
+"""Estimated error of a graph's marginals as a multiple of their distance from the smaller graph's marginals. The
+distance alone is too small, because the errors of both graphs are similar and mostly have the same causes. The factor
+is fitted to random models, and to files of the UAI competitions."""
 
 UNKNOWN_ERROR = 0.5
 """Estimated error of the first graph's marginals, for which there are no others to compare with."""
@@ -204,7 +206,7 @@ def propagate(problem: Problem, options: CheckedOptions, limits: Limits) -> Iter
             errors = np.full(len(sizes), UNKNOWN_ERROR)
             if before is not None:
                 errors = DIFFERENCE_FACTOR * hellinger_distances(shares, before, sizes)
-            # The error is not 0 even if two graphs give equal estimates: both may miss the same states.
+            # Equal estimates from two graphs do not prove that the error is 0: both may have the same error.
             errors = np.clip(errors + graph.residual, TOLERANCE, 1.0)
             log_error = max(abs(log_z - log_before), TOLERANCE)
             if rung.is_exact and graph.residual <= TOLERANCE:

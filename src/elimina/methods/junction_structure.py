@@ -160,7 +160,8 @@ class _StructureSearch:
 
     def __init__(self, model: Model, evidence: Mapping[int, int], options: CheckedOptions) -> None:
         self._model, self._evidence, self._sizes = model, evidence, model.sizes
-        # The speed is that of one thread: only large steps use several, and here, large steps are rare.
+        # The speed is that of one thread: only large steps use several threads, and large steps are rare in these
+        # plans.
         machine = cuda_machine() if options.needs_gpu else cpu_machine(1)
         self._speed = machine.combinations
         self._allowed = math.inf
@@ -199,8 +200,8 @@ class _StructureSearch:
                 return [tree]
         marks = {factors: relevance.mark(own_variables[0], factors) for factors, own_variables in groups.items()}
         maximal = _maximal(marks)
-        # Each set is compared with all others, and the merger with the nearest one is estimated: on average, with a
-        # quarter of all factors.
+        # Each set is compared with all others, which takes the time that is subtracted here. Then the time of a merger
+        # with the nearest set is estimated. A merged set has a quarter of all factors on average.
         self._allowed -= COMPARED_SET_SECONDS * len(maximal) ** 2
         expected = ESTIMATED_FACTOR_SECONDS * len(maximal) * everything.bit_count() / 4
         if len(maximal) < 2 or self._allowed < expected:
@@ -222,8 +223,8 @@ class _StructureSearch:
             target = merged[nearest]
             union = functools.reduce(operator.or_, [factors for factors, _ in similar], target.factors)
             more = self._seconds(union) - target.seconds
-            # Often, planning the groups separately would take longer than the additional cost, so their runs are not
-            # estimated.
+            # Planning the groups separately often takes longer than the additional cost of the merged run. The groups'
+            # separate runs need no estimate then.
             is_cheap = more < PLANNED_FACTOR_SECONDS * sum(factors.bit_count() for factors, _ in similar)
             if not is_cheap and len(similar) > 1:
                 together = len(similar) // 2
@@ -263,7 +264,7 @@ def _maximal(marks: Mapping[int, int]) -> list[int]:
     """Return the maximal sets, the largest first.
 
     Args:
-        marks: Set of factors -> its mark, a factor that is only in supersets of the set; -1 if there is no such factor.
+        marks: Set of factors -> its mark: a factor that no sets but supersets of this set contain; -1 if there is none.
     """
     once = twice = 0
     for factors in marks:

@@ -20,7 +20,7 @@ _SOLUTION_BYTES, _VALUE_BYTES = 200, 12
 """Bytes of a stored solution without its values, and bytes of each value, summed over all containers."""
 
 _RANKING_SECONDS = 0.05
-"""Seconds to evaluate assignments after the end of a call."""
+"""Least time for the evaluation of assignments, in seconds, even if the call has to end."""
 
 _SOLUTIONS_MEMORY_SHARE = 0.25
 """Share of the memory for solutions."""
@@ -123,7 +123,9 @@ class KBestSearch:
 def ranked_solutions(
     problem: Problem, k: int, solutions: Iterable[Sequence[int]], is_over: Callable[[], bool] = lambda: False
 ) -> Ranked:
-    """Return the best assignments with their values, and whether all were evaluated; a late call evaluates only some.
+    """Return the best assignments with their values, and whether all of them were evaluated.
+
+    If the call has to end, only some of them are evaluated.
 
     Args:
         problem: Problem of the task ``mpe``, with all values of all variables.

@@ -22,8 +22,8 @@ from elimina.problem.preparation import Problem, restrict
 from elimina.result import Result
 
 _TOTALS = (0.5, 0.05)
-"""Sums of the weights of a maximised variable, used one after another. A small sum gives a close bound on the maximum,
-but one that is hard to optimise from the start."""
+"""Sums of the weights of a maximised variable, used one after another. A small sum gives a close bound on the maximum.
+It is hard to optimise without the result for a larger sum."""
 
 _RUNG_SHARES = (0.2, 1.0)
 """Shares of the remaining time for the first, smaller i-bound and for the second one."""
@@ -35,7 +35,8 @@ _ASSIGNMENT_SHARE = 0.4
 """Share of an i-bound's time for computing the sum that belongs to an assignment."""
 
 _STALLED_STEPS, _STALLED_GAIN = 10, 1e-2
-"""Number of steps with a gain below the second number (in the natural logarithm) that ends a sum of weights."""
+"""The optimisation for a sum of weights ends if this number of steps together gains less than the second number (in the
+natural logarithm)."""
 
 
 def improve_marginal_map(

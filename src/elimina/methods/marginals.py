@@ -41,8 +41,8 @@ _STATE_BYTES = 40
 """Bytes for each state while posteriors are assembled: its probability and its position."""
 
 CONTRADICTION_SECONDS = 0.1
-"""Estimated time limit, in seconds, of a check for contradictions in evidence that is irrelevant to the query; a query
-that takes longer raises the limit to its own time."""
+"""Limit on the estimated seconds of a check for contradictions in evidence that is irrelevant to the query. If the
+query itself takes longer, the limit is the time of the query."""
 
 _LARGE_POSTERIOR_BYTES = 1 << 26
 """Bytes of posteriors above which they are compared with the free memory."""

@@ -196,7 +196,7 @@ class Heuristic(NamedTuple):
         plan: Plan that computed the messages.
         encoded: Factors of the problem.
         guide: Pseudo-tree with the positions of the messages.
-        arena: All tables; empty while they are in a session.
+        arena: All tables; empty while a session holds them.
         cost: Lower bound on costs in the plan's units: an int for integer costs; infinity if no assignment is allowed.
     """
 
@@ -219,8 +219,8 @@ class Heuristic(NamedTuple):
         """Turn a bound on the plan's costs into a bound on the model's totals that holds despite rounding errors."""
         if self.is_integer:
             return self.total_of(cost)
-        # The error is doubled, because moment matching and a search over the messages add up equally many numbers
-        # again.
+        # The error is doubled, because moment matching and a search over the messages add up as many numbers again as
+        # the run.
         slack = 2 * rounding(self.problem, self.plan, cost, self.encoded.constants, len(self.plan.order))
         return self.total_of(cost - slack)
 

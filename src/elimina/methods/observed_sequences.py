@@ -44,7 +44,7 @@ class RunLimits(NamedTuple):
     threads: int
 
     def messages(self, states: int) -> int:
-        """Return the number of messages to store at a time; a message has a number for each state."""
+        """Return the number of messages to store at a time; each message contains ``states`` numbers."""
         return max(1, min(_BUFFER_BYTES, int(_BUFFER_SHARE * self.memory)) // (8 * states))
 
     def check_messages(self, states: int, count: int, slices: int) -> None:
@@ -92,7 +92,7 @@ class SliceAnswers(NamedTuple):
     Attributes:
         rows: The slices.
         marginals: Variable -> distributions, shape ``(slices, size)``; zeros where the sequence is impossible.
-        log_totals: Natural logarithm of the probability of each slice's observations given those before.
+        log_totals: Natural logarithm of the probability of each slice's observations given the earlier ones.
     """
 
     rows: slice

@@ -102,7 +102,7 @@ def checked_optimum(
         return optimum_result(problem.model, score, chosen, score)
     bound = sign * score if least is None else min(sign * score, least)
     if problem.model.is_integer:
-        bound = math.ceil(bound)  # an integer total is no smaller
+        bound = math.ceil(bound)  # an integer total is at least the bound rounded up
     return optimum_result(problem.model, sign * bound, chosen, score, TOLERANCES[plan.dtype])
 
 

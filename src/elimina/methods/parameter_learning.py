@@ -197,7 +197,7 @@ def fitted_network(
     frame: Any,
     states: Mapping[str, int | Sequence[State]] | None,
 ) -> Model:
-    """Return the network whose parameters are fitted.
+    """Return the network whose parameters are to be fitted: its variables, states and parents.
 
     Args:
         structure: A network, or variable -> its parents.
@@ -339,7 +339,8 @@ def _starts(data: FitData, options: CheckedFitOptions) -> Iterator[list[Floats]]
     if options.start == "model":
         yield families.tables_of([factor.dense() for factor in families.model.factors])
     else:
-        # Tables without complete rows are random: equal states of a latent variable would stay equal.
+        # Tables without complete rows start with random numbers: the states of a latent variable would stay equal if
+        # they started equal.
         yield families.tables_of(
             [
                 counts + START_COUNT + pseudo_counts if leader in observed_leaders else weights

@@ -21,7 +21,8 @@ def partition(execution: Execution, clock: dict[str, float]) -> Result:
     scales = Scales(plan)
     sweep = Sweep(execution, clock)
     numbers = execution.slice_numbers(sweep.count)
-    # ``done``: number of finished slices of both sweeps; ``sum``: their sum; ``again``: positions of slices to repeat.
+    # ``done``: number of finished slices, including repeated ones; ``sum``: their sum; ``again``: positions of the
+    # slices to repeat in logarithms.
     state: State = {"sum": (0, []), "again": [], **execution.state}
     total, done = ScaledSum(*state["sum"]), state["done"]
     # After an interrupt between a slice and the update of ``done``, the slice runs again.

@@ -215,7 +215,9 @@ class LoggedTables:
             sizes: Number of values of each row.
             first: Lowest row; it is drawn last.
             last: End of the rows; the row before it is drawn first.
-            is_weighted: True if samples are weighted by the sum over each variable of its tables' product.
+            is_weighted: True if each variable changes the weight of a sample. The weight is multiplied by the sum of
+                the product of the variable's tables over its values, and divided by the messages that its bucket has
+                sent.
         """
         arena = self._logs[0] if len(self._logs) == 1 else np.concatenate([np.zeros(0), *self._logs])
         weighted = np.full(len(sizes), is_weighted, dtype=np.uint8)

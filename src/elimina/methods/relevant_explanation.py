@@ -1,8 +1,7 @@
 """Most relevant explanations: partial assignments of targets with the largest generalised Bayes factors.
 
 An explanation contains the states of only those targets that matter (Yuan, Lim and Lu 2011, "Most Relevant Explanation
-in
-Bayesian Networks", Journal of Artificial Intelligence Research 42).
+in Bayesian Networks", Journal of Artificial Intelligence Research 42).
 """
 
 from __future__ import annotations
@@ -81,8 +80,8 @@ def check_target_count(targets: Sequence[Variable]) -> None:
 def relevant_explanations(targets: Sequence[Variable], posterior: Floats, prior: Floats, count: int) -> Explanations:
     """Return the explanations with the largest Bayes factors; of ties, those with fewer variables come first.
 
-    Each explanation makes the evidence more probable. An explanation is left out if it contains a better one, or is
-    contained in one.
+    Each explanation makes the evidence more probable. An explanation is left out if it extends a better one, or is a
+    part of a better one.
 
     Args:
         targets: Variables that may explain the evidence.

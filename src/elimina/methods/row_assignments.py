@@ -185,7 +185,7 @@ class RowDecoder:
         return self._batch.cases * self._batch.threads
 
     def suits(self, model: Model, columns: Sequence[int], count: int, *, is_drawn: bool) -> bool:
-        """Return whether this decoder fits a model, columns and kind of assignments, and was made for as many rows."""
+        """Return whether this decoder fits a model, columns, kind of assignments and number of rows."""
         is_same = self._model is model and self._is_drawn == is_drawn
         return is_same and self._batch.suits(columns, (), count, self._scopes)
 

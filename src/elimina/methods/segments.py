@@ -34,7 +34,7 @@ def optimum_in_segments(execution: Execution, clock: dict[str, float]) -> Result
 
     Args:
         execution: Execution of an optimum.
-        clock: Seconds by phase; those of all runs are added.
+        clock: Seconds by phase; the seconds of all runs are added.
 
     Raises:
         MemoryLimitError: A segment does not fit.
@@ -77,7 +77,7 @@ def optimum_in_segments(execution: Execution, clock: dict[str, float]) -> Result
 
 
 def _run(execution: Execution, part: Problem, plan: Plan, done: int) -> Slice:
-    """Run the plan of a segment; ``done``: work of the previous segments."""
+    """Run the plan of a segment; ``done`` is the work of the previous segments, for the reported progress."""
 
     def report(share: float) -> None:
         execution.report(min(1.0, (done + share * plan.work) / max(1, execution.plan.work)))

@@ -35,7 +35,7 @@ class SequenceQuestion(NamedTuple):
     """Data of a fit.
 
     Attributes:
-        model: Model whose parameters are fitted.
+        model: Model whose parameters are to be fitted.
         families: Families of the model's first two slices.
         sequences: Observations.
         prior: Pseudo-counts of each family.

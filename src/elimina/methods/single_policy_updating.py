@@ -165,7 +165,7 @@ class PolicyUpdates:
             yield policies
 
     def policy_sets(self, policies: dict[int, Table], start: int) -> Iterator[PolicySet]:
-        """Update all policies in rounds until no update improves any; yield them after each round.
+        """Update all policies in rounds until no update improves a policy; yield all policies after each round.
 
         Args:
             policies: Initial policies.
@@ -176,7 +176,7 @@ class PolicyUpdates:
         yield from self.improved(policies, start)
 
     def improved(self, policies: dict[int, Table], start: int) -> Iterator[PolicySet]:
-        """Update policies that depend on each other until none improves; yield all policies after each round.
+        """Update policies that depend on each other until no policy improves; yield all policies after each round.
 
         Args:
             policies: Initial policies.

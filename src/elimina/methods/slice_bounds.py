@@ -1,6 +1,6 @@
 """Bounds on the slices of a plan, by which most slices can be skipped.
 
-A single mini-bucket elimination (Dechter and Rish 2003) in which the conditioned variables stay bounds all slices.
+One mini-bucket elimination (Dechter and Rish 2003) bounds all slices: the conditioned variables are not eliminated.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
     memory = plan.memory_limit if plan.on_host else backend.memory()
     order = (*plan.order, *slicing.variables)
     options = CheckedOptions("cpu", memory, order, threads=backend.threads)
-    # All devices wait for the bounds, so the time limit is the share of one device.
+    # All devices wait for the bounds, so the limit is a share of the plan's time on each device.
     seconds = min(_MAX_BOUND_SECONDS, _BOUND_TIME_SHARE * plan.seconds / len(devices_of(execution.backend)))
     original = shift_tables(problem, options, seconds)
     bounding = _bounding_plan(original.moved, plan, slicing, backend, memory, seconds)

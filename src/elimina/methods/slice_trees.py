@@ -32,8 +32,8 @@ _SMALL = 1e-280
 """Weight of a joint state below which it may lose digits or underflow."""
 
 _RELEVANT, _LEVEL = -40.0, 300.0
-"""Logarithm of a probability relative to the largest one, below which joint states are ignored; and largest difference
-between the logarithms of weights in one run of a tree."""
+"""Joint states are ignored if the logarithm of their probability, relative to the largest one, is below the first
+number. The second number is the largest difference between the logarithms of weights in one run of a tree."""
 
 _MAX_PATTERNS = 1024
 """Largest number of combinations of observations whose reachable joint states are cached."""
@@ -81,7 +81,7 @@ class SliceTree:
 
     @staticmethod
     def _join(variables: list[Variable], factors: list[Table], members: Sequence[int], name: str) -> int | None:
-        """Return a variable for the joint states of the members; a single member itself; or None if there are none."""
+        """Return a variable for the members' joint states, a new one for several members; None without members."""
         if len(members) < 2:
             return members[0] if members else None
         sizes = [variables[v].size for v in members]
@@ -255,7 +255,7 @@ class SliceTrees:
         return after, total + sequences.log_scale(row), marginals
 
     def _log_moves(self, before: Message | None, sequences: Sequences, row: int) -> Floats | None:
-        """Return logarithms of a slice's sums for each joint state of the previous interface (rows) and of its own.
+        """Return logarithms of a slice's sums by joint states of the previous interface (rows) and its own (columns).
 
         The result is None if all sums are 0.
         """

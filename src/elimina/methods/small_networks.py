@@ -27,7 +27,7 @@ from elimina.running.scaled import ScaledNumber, partition_result
 
 
 def rewritten_for_sums(observed: Observed, whole: Collection[int] = ()) -> Observed:
-    """Rewrite an observed probability model with smaller listed tables and domains, and equal sums.
+    """Return an observed probability model with smaller tables and domains, but the same sums.
 
     Args:
         observed: A model and its observations.
@@ -49,10 +49,10 @@ _MIN_TIME_LIMIT_SECONDS = 1.0
 """Least time limit, in seconds, of calls that are answered without a plan: small networks always meet it."""
 
 _MAX_LOG = 700.0
-"""Natural logarithm below which the exponential is finite; its negation is the limit for positive results."""
+"""Natural logarithm up to which the exponential is finite. From its negation on, the exponential is positive."""
 
 _EXACT_COUNT = 2.0**53
-"""Largest count below which all counts are exact in doubles."""
+"""Limit up to which all counts are exact in doubles."""
 
 
 class SmallAnswer(NamedTuple):
@@ -174,7 +174,7 @@ def answer_at_once(
     observed = {v: what for v, what in observations.items() if isinstance(what, int)}
     if len(observed) < len(observations):
         return None
-    # Without evidence, a network's sum is exactly 1, which answers with a plan return without rounding.
+    # The sum of a network without evidence is exactly 1. A plan returns it without rounding errors.
     if description.is_partition and model.children is not None and not observed:
         return None
     network = SmallNetwork(model, task)

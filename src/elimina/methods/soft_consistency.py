@@ -223,7 +223,7 @@ class SoftConsistency:
         del core_costs
         number_of = {v: n for n, v in enumerate(reduction.kept)}
         reduced = reduction.rest
-        # Cliques of a packing's forbidden pairs bound better than cost shifting, which would hide the pairs.
+        # On packings, cliques of forbidden pairs give better bounds than cost shifting, which would hide the pairs.
         if shift_seconds > 0 and not reduction.is_packing:
             network = reduced.sizes, reduced.starts, reduced.members, reduced.costs
             shifted = shifted_costs(network, reduced.constant, spread, top, shift_seconds)

@@ -19,8 +19,10 @@ from elimina.problem.preparation import Problem
 from elimina.result import Interval
 
 _REACH_POWER, _USUAL_REACH = 0.25, 4.0
-"""Weight of the interval's reach in a stated error, which is a weighted geometric mean of reach and standard error
-(fitted to files of the UAI competitions); and the usual reach, in standard errors, for samples of similar weights."""
+"""Parameters of the error that is stated for samples: a weighted geometric mean of the standard error and of the
+confidence interval's reach (the distance of its farther end from the estimate). The first number is the weight of the
+reach, fitted to files of the UAI competitions. The second number is the usual reach, in standard errors, for samples of
+similar weights, by which the reach is divided."""
 
 
 @dataclass(slots=True)
@@ -68,7 +70,7 @@ class Limits:
 
 
 class SampleFolds(NamedTuple):
-    """Samples in independent folds: products of two different folds have no bias from common noise.
+    """Samples in independent folds: the noise of one fold does not bias its product with another fold.
 
     Attributes:
         weights: Weight of each fold as a share of the weight of all samples, shape ``(folds,)``.

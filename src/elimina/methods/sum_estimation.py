@@ -1,8 +1,8 @@
 """Estimates of a sum: from samples with a confidence interval, or from another method with a smaller error.
 
-The other methods approximate the sum by clusters, regions or trees of bounded size, whose common error they cannot
-measure. The error of each method is therefore at least its distance from the closest other one. It is unknown if the
-method agrees with belief propagation and no other method states an error.
+The other methods approximate the sum by clusters, regions or trees of bounded size, and cannot measure an error that
+they have in common. The error of each method is therefore at least its distance from the closest other method. The
+error is unknown if the method agrees with belief propagation and no other method states an error.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ EARLIER_CHANGE_SHARE = 0.5
 """Least error of a join graph's sum, as a share of its distance from the sum of belief propagation."""
 
 SURE_ERROR = 0.05
-"""Largest standard error (of the natural logarithm) of samples that are preferred to other methods; if those state a
-smaller error, they may be biased."""
+"""Largest standard error (of the natural logarithm) at which samples are always preferred to other methods. A method
+that states a smaller error may be biased."""
 
 
 class SumEstimation:
@@ -163,8 +163,8 @@ def _doubted(estimate: SumEstimate, estimates: Sequence[SumEstimate], first_log_
 def combined(others: SumEstimate | None, samples: SumEstimate | None) -> SumEstimate | None:
     """Return the better estimate, from samples or from another method; a contradiction between them raises its error.
 
-    An estimate of another method is rejected outside the samples' interval. Inside it, its error is at least that of
-    the samples, because they cannot confirm it more closely.
+    An estimate of another method is rejected if it is outside the samples' interval. Otherwise, its error is at least
+    that of the samples, because they cannot confirm the estimate more closely.
 
     Args:
         others: Best estimate without samples; None: no such estimate.

@@ -109,8 +109,9 @@ class ThresholdSearch:
     def _next_level(self) -> int:
         """Return the level to decide next: the middle of the longest range of untried levels.
 
-        If all levels were tried, it is the one with the least time so far, and the highest one of ties. Problems with
-        high thresholds are easily solved, and those with low thresholds are easily proved to have no solution.
+        If all levels were tried, it is the level with the least time so far; of several such levels, the highest.
+        Problems with high thresholds are easily solved, and those with low thresholds are easily proved to have no
+        solution.
         """
         marks = [self._first - 1, *sorted(self._undecided), self._last]
         low, high = max(itertools.pairwise(marks), key=lambda ends: ends[1] - ends[0])

@@ -36,17 +36,17 @@ _MAX_SHORTFALL = 24.0
 """Largest distance of the interval's lower end from the mean, in natural logarithms."""
 
 _TAIL_SHARE, _TAIL_ROOTS = 0.2, 3.0
-"""Largest number of weights in the tail: a share of all, and a multiple of the square root of their number."""
+"""The tail contains at most this share of all weights, and at most this multiple of the square root of their number."""
 
 _MIN_TAIL = 5
 """Least number of weights in a tail whose shape is estimated."""
 
 _LEAST_EXCESS = 1e-100
-"""Weights of a tail that exceed the others by less, as a share of the largest weight, are left out: their quotients
-could overflow."""
+"""Least difference between a weight of the tail and the largest weight outside it, as a share of the largest weight.
+Smaller differences are left out, because their quotients could overflow."""
 
 _PRIOR_SHAPE, _PRIOR_WEIGHTS = 0.5, 10
-"""Prior mean of the shape; it counts as much as the shape of a tail of so many weights."""
+"""Prior mean of the shape; it counts as much as the shape of a tail with this number of weights."""
 
 
 class WeightStatistics:
@@ -116,7 +116,7 @@ class WeightStatistics:
     def tail_shape(self) -> float:
         """Shape of the Pareto distribution of the largest weights; NaN if they are few.
 
-        With a shape of 0.5 or more, weights have no variance; with 1 or more, no mean.
+        With a shape of 0.5 or more, weights have no finite variance; with 1 or more, they have no finite mean.
 
         Vehtari, Simpson, Gelman, Yao and Gabry 2024, "Pareto smoothed importance sampling".
         """
@@ -127,7 +127,7 @@ class WeightStatistics:
         ends = np.cumsum([self._bins[number] for number in numbers.tolist()])
         last = int(np.searchsorted(ends, length + 1))
         if last == len(numbers):
-            # The other weights are 0.
+            # All weights outside the tail are 0.
             return math.nan
         copies = np.diff(np.minimum(ends[:last], length), prepend=0)
         weights = np.repeat(np.exp((numbers[:last] - numbers[0]) / _BINS_PER_UNIT), copies)

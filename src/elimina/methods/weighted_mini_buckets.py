@@ -59,8 +59,8 @@ _MAX_PLANNED_SECONDS = 1e4
 """Largest estimated seconds of a run that is planned."""
 
 _DEADLINE_SHARE = 0.125
-"""Share of the seconds until the deadline for a single run: both sides and several orders together take several times
-as long."""
+"""Largest share of the time until the deadline for a single run. Both sides and several orders together take several
+times as long."""
 
 OPTIMISED_SECONDS, _OPTIMISED_SHARE = 8.0, 0.75
 """Seconds for optimised bounds on marginal MAP without a time limit, and their share of the remaining time with one."""
@@ -165,7 +165,9 @@ def _timed_bound(timed: _Timed | None, clock: dict[str, float]) -> _Bound:
 def ladder(
     problem: Problem, options: Callable[[], CheckedOptions], remaining: Callable[[], float], longest: float
 ) -> Iterator[PlannedProblem]:
-    """Yield plans with increasing i-bounds up to the requested one; for a sum, then repeat the largest in other orders.
+    """Yield plans with increasing i-bounds up to the requested one.
+
+    For a sum, plans in other orders follow, each with the largest i-bound that the limits allow.
 
     Args:
         problem: A problem of the task ``mpe`` or ``pr``.
@@ -375,7 +377,7 @@ def _run(execution: Execution, clock: dict[str, float], side: Bound, assignments
 
 
 def _from_below(execution: Execution, options: CheckedOptions, clock: dict[str, float]) -> _Bound:
-    """Return Hölder's lower bound on the logarithm; the i-bound is the same unless its mini-buckets do not fit."""
+    """Return Hölder's lower bound on the logarithm, with the upper bound's i-bound if such mini-buckets fit."""
     backend, plan = execution.backend, execution.plan
     started = time.perf_counter()
     ibound = options.ibound if plan.minibuckets is None else plan.minibuckets.ibound
@@ -388,7 +390,7 @@ def _from_below(execution: Execution, options: CheckedOptions, clock: dict[str, 
 def _conditioned(
     execution: Execution, options: CheckedOptions, clock: dict[str, float], chosen: Sequence[Sequence[int]]
 ) -> float:
-    """Return the logarithm of the sum over given assignments of partitioned buckets; -inf if it does not fit."""
+    """Return the log of the sum over given assignments of partitioned buckets' variables; -inf if it does not fit."""
     plan = execution.plan
     assert plan.minibuckets is not None
     nodes = bucket_tree([factor.scope for factor in plan.factors], plan.order, ibound=plan.minibuckets.ibound).nodes
@@ -419,7 +421,7 @@ def _conditioned(
 def _value(
     execution: Execution, query_values: Mapping[int, int], options: CheckedOptions, clock: dict[str, float]
 ) -> tuple[float, bool]:
-    """Return the logarithm of the sum with some values fixed, or a lower bound on it; and whether it is exact."""
+    """Return the logarithm of the sum with some values fixed, or a lower bound on it, and whether it is exact."""
     started = time.perf_counter()
     restricted = restrict(execution.problem, query_values)
     order = (
