@@ -57,8 +57,8 @@ class _Level(NamedTuple):
 
     Attributes:
         size: Number of values.
-        offsets: Offset of each table whose value the choice adds, and of each message that these tables replace and
-            whose value is therefore subtracted.
+        offsets: Offset of each table and each message of the choice. The values of its tables are added, and the
+            messages that these tables replace are subtracted.
         strides: Strides of the variable in the tables; 0 for messages.
         signs: 1 for tables, -1 for messages.
         levels: Earlier levels on which each table or message depends, concatenated.

@@ -200,8 +200,8 @@ class _StructureSearch:
                 return [tree]
         marks = {factors: relevance.mark(own_variables[0], factors) for factors, own_variables in groups.items()}
         maximal = _maximal(marks)
-        # Each set is compared with all others, which takes the time that is subtracted here. Then the time of a merger
-        # with the nearest set is estimated. A merged set has a quarter of all factors on average.
+        # Each set is compared with all others. Then the time of a merger with the nearest set is estimated. A merged
+        # set has a quarter of all factors on average.
         self._allowed -= COMPARED_SET_SECONDS * len(maximal) ** 2
         expected = ESTIMATED_FACTOR_SECONDS * len(maximal) * everything.bit_count() / 4
         if len(maximal) < 2 or self._allowed < expected:

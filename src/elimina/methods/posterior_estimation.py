@@ -169,7 +169,7 @@ def _estimated_posteriors(inquiry: MarginalQuery, estimate: SumEstimate) -> Resu
 
 
 def _may_be_impossible(inquiry: MarginalQuery) -> bool:
-    """Return whether the factors that are irrelevant to the query contain zeros, which may contradict the evidence."""
+    """Return whether factors with zeros, although irrelevant to the query, may contradict the evidence."""
     left_out = [inquiry.model.factors[number] for number in inquiry.structure.left_out]
     return any(not table.values.all() or table.default == 0 for table in left_out)
 
