@@ -318,7 +318,7 @@ class AgentHost:
             self._worker.loop.add_callback(self._drain, link, self._epoch)
 
     async def _drain(self, link: _Link, epoch: int) -> None:
-        """Send a link's packets, again if the agent host does not answer, until none waits or the link is closed."""
+        """Send a link's packets until none is left or the link is closed; repeat those that are not answered."""
         if link.is_busy:
             return
         link.is_busy = True

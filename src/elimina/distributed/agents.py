@@ -68,7 +68,8 @@ def divide(sequence: Sequence[int], weights: Sequence[int], count: int) -> list[
 
 _POLL = 0.01
 _CHECK_SECONDS = 0.04
-"""Seconds between checks of the workers and of the call's end. When a call ends, it waits 0.05 s for this check."""
+"""Seconds between checks of the workers and of the call's end; less than the 0.05 s that an ending call waits for its
+work to stop."""
 
 _NEWS_SECONDS = 2.0
 """Seconds after which all agent hosts are asked for news, in case an event was lost."""
@@ -378,7 +379,8 @@ class _ClusterRun:
     def _recover(self) -> None:
         """Start agents of lost workers again, on workers that have joined since or else on all.
 
-        If the pseudo-tree is not known yet, in MB-DPOP, and if no worker is left, all agents start again.
+        All agents start again in three cases: the pseudo-tree is not known yet, the algorithm is MB-DPOP, or no worker
+        is left.
         """
         lost = [number for number, record in self._records.items() if record.is_lost]
         if not lost:
@@ -399,7 +401,7 @@ class _ClusterRun:
         self.joined += len(new)
 
     def _adopt(self, lost_agents: Sequence[str], lost: Sequence[int], new: Sequence[int]) -> None:
-        """Move lost agents to new agent hosts (to all, if there are no new ones), and send their messages again."""
+        """Start lost agents on new agent hosts (on all, if there are no new ones), and send their messages again."""
         takers = list(new or self._records)
         shares = self._divided(lost_agents, len(takers))
         # All agent hosts learn the new places last; until then, messages to these agents wait in the senders' logs.

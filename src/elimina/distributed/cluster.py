@@ -72,7 +72,7 @@ def connected(address: str) -> Iterator[Client]:
         ClusterError: No scheduler answers at the address.
     """
     distributed = require("distributed", "dask", "a cluster")
-    # Dask would start a new cluster if the address is empty, and a client that may never end if it has no port.
+    # Dask would start a new cluster for an empty address. Without a port in the address, its client might never end.
     if not _ADDRESS.fullmatch(address):
         raise InputError(f"invalid scheduler address {address!r}: expected one such as tcp://host:8786")
     try:
@@ -232,7 +232,7 @@ def workers_for(client: Client, device: str) -> list[Worker]:
             f"`dask worker {address_of(client)} --nthreads 1`"
         )
     _check(client.run(importlib.metadata.version, "elimina", on_error="return"), "elimina", __version__)
-    # Errors of workers are shown here, so they name options in the same way as errors of this process.
+    # Errors of workers are shown by this process, so the workers name options as it does (as flags or as arguments).
     client.run(use_flags, uses_flags())
     _check(client.run(platform.python_version, on_error="return"), "Python", platform.python_version())
     if gpu_numbers(device):
@@ -252,7 +252,7 @@ def workers_for(client: Client, device: str) -> list[Worker]:
 
 
 def _check(versions: Mapping[str, Any], what: str, local_version: str) -> None:
-    """Raise ClusterError unless all workers have this process' release of a package."""
+    """Raise ClusterError unless all workers have the same release of a package as this process."""
     for address, version in sorted(versions.items()):
         if isinstance(version, importlib.metadata.PackageNotFoundError):
             raise ClusterError(f"worker {address} has no {what}: install {what} {local_version} there")
@@ -283,7 +283,8 @@ WITHOUT_WORKERS_SECONDS = 20.0
 """Seconds to wait for new workers when all were lost."""
 
 _MAX_BYTES = "100GB"
-"""Limit on the size of a task's arguments. These include the model, which the scheduler keeps if a worker is lost."""
+"""Size of a task's arguments above which Dask warns. No task reaches it. The model is an argument of a task on purpose:
+the scheduler stores arguments, so they survive the loss of a worker."""
 
 
 def _same(value: Any) -> Any:

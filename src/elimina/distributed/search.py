@@ -144,7 +144,7 @@ class _Job(NamedTuple):
         order: Elimination order; workers shift further costs to its last variables.
         options: Search options.
         memory: Bytes of the host that a task may use.
-        score: Value of the best assignment, or a limit on it; None if there is neither.
+        score: Value that has to be improved: that of the best assignment, or a given bound; None if there is neither.
         is_found: True if ``score`` is the value of an assignment.
     """
 
@@ -296,7 +296,7 @@ class ClusterSearch(SearchState):
 
     @property
     def _is_round_due(self) -> bool:
-        """True if the next task is a round of mini-buckets: one at a time, for a share of the whole time."""
+        """True if the next task is a round of mini-buckets: one runs at a time, and all rounds get part of the time."""
         if any(running.nodes is None for running in self._running.values()):
             return False
         if self._is_spent:

@@ -60,7 +60,7 @@ MEMORY_SHARE = 0.6
 """Share of a worker's memory for its plans; Dask pauses workers that use more than 0.8 of it."""
 
 WORTH_SECONDS = 0.5
-"""Estimated seconds from which on a plan is divided even if it fits."""
+"""Least estimated seconds of a plan that is divided although it fits."""
 
 _MAX_TASKS_PER_WORKER = 8
 """Largest number of tasks for each worker. With several tasks, a lost one costs little, and workers finish at about the
@@ -299,7 +299,7 @@ class _SliceTasks:
 
     def answer(self) -> Result:
         """Run all slices, and return the answer combined from the slices' answers."""
-        # Tasks share one plan and bounds, because planning again could give another plan.
+        # All tasks get the same plan and the same bounds: if each task planned, plans could differ.
         self._shared = self._tasks.store(self._job)
         first: State = self._tasks.wait_for(self._tasks.compute(_first, self._shared, self._seconds()))
         self._bounds = self._tasks.store(first)
@@ -359,7 +359,7 @@ class _SliceTasks:
         return {"best": self._best.value, "chosen": chosen}
 
     def _bounded(self, best: Result) -> Result:
-        """Return the best answer with the bound of all shares, which may differ from the best value by rounding."""
+        """Return the best answer with the bound from all tasks; with float costs, rounding may keep the two apart."""
         model = self._job.problem.model
         if model.is_integer or best.assignment is None:
             return best
@@ -370,7 +370,7 @@ class _SliceTasks:
         return result_between(model, bound, chosen, TOLERANCES[self._job.plan.dtype])
 
     def _joined(self) -> Result:
-        """Combine the answers for all shares into the answer to the task."""
+        """Combine the answers of all tasks."""
         task = self._job.plan.task
         if described(task).is_optimum:
             best = self._best or next(

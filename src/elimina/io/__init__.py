@@ -1,4 +1,4 @@
-"""Readers and writers of files: models (one module a format), evidence, tables of cases, and posteriors."""
+"""Readers and writers of files: models (a module for each format), evidence, tables of cases, and posteriors."""
 
 from elimina.lazy_names import lazy_names
 

@@ -499,7 +499,7 @@ def _known_codes(variable: Variable, values: NDArray[Any], rows: NDArray[np.intp
 
 
 def _are_numbers(variable: Variable, values: NDArray[Any]) -> bool:
-    """Return whether all cells are numbers of states of a variable whose states have no other names."""
+    """Return whether the variable's states have no names, and all cells are indices of its states."""
     if variable.states is not None or values.dtype.kind not in "iu":
         return False
     return not len(values) or bool(values.min() >= 0 and values.max() < variable.size)
@@ -534,7 +534,7 @@ def _arrow_codes(variable: Variable, column: Any, arrow: Any) -> Codes:
         try:
             combined = combined.dictionary_encode()
         except arrow.ArrowNotImplementedError:
-            # Arrow does not encode runs of equal cells, unions, and cells that are lists or mappings.
+            # Arrow cannot dictionary-encode run-end encoded arrays, unions, and cells that are lists or mappings.
             return _column_codes(variable, combined.to_pylist(), indices=False)
     state_numbers = combined.indices.cast(arrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     table = np.empty(len(combined.dictionary) + 1, dtype=np.int32)

@@ -49,7 +49,8 @@ _MAX_INTEGER_CHARACTERS = 400
 _MAX_EXACT_INTEGER = 2**52
 
 _MIN_TOTAL_TO_DOUBLE = 10**12
-"""Smallest total of floats for which the bound is twice the total: rounding (1e-13 of it) could reach total + 1."""
+"""Smallest total of float costs for which the bound is twice the total. For smaller totals, the bound is the total plus
+1, which rounding errors (1e-13 of the total) do not reach."""
 
 _MAX_FLOAT = Fraction(np.finfo(np.float64).max.item())
 _Values = NDArray[Any]

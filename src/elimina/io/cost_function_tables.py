@@ -33,7 +33,7 @@ _MAX_DERIVATION_STEPS = 10**7
 """Largest product of a grammar's table cells, its rules, and the length of a word."""
 
 _NO_DERIVATION = FORBIDDEN // 4
-"""The cost of a word without a derivation: three of them do not overflow."""
+"""The cost of a word without a derivation: the sum of three such costs does not overflow."""
 
 
 @dataclass
@@ -196,7 +196,10 @@ class CostFunctionTables:
     def cardinality(
         self, scope: Sequence[int], bounds: Mapping[int, tuple[int, int]], cost: Callable[[int, int, int], int]
     ) -> None:
-        """Add, for each value, ``cost(value, shortage, excess)`` of its occurrences below and above its two bounds.
+        """Add a cost for each value whose number of occurrences is bounded from below and above.
+
+        The cost is ``cost(value, shortage, excess)``: the occurrences missing to the lower bound, and those beyond the
+        upper bound.
 
         Raises:
             UnsupportedError: There are too many bounds and values.
@@ -260,7 +263,10 @@ class CostFunctionTables:
         self.add([Chain(scope, {(0, 0): 0}, step, lambda state: cost(state[0]))])
 
     def largest(self, scope: Sequence[int], default: int, costs: Mapping[tuple[int, int], int]) -> None:
-        """Add the largest cost of a value, at least 0: ``costs`` by position in the scope and value, or ``default``."""
+        """Add the largest of 0 and the costs of the variables' values.
+
+        ``costs`` maps a position in the scope and a value to a cost; other values cost ``default``.
+        """
 
         def step(position: int, state: int, value: int) -> list[tuple[State, int]]:
             return [(max(state, costs.get((position, value), default)), 0)]

@@ -104,7 +104,7 @@ def _similar_file_hint(path: Path) -> str:
 
 @functools.cache
 def _standard_input() -> bytes:
-    # Cached, because two functions need the data, one to detect the format, and standard input can be read only once.
+    # Cached, because standard input can be read only once, and is needed twice: to detect the format, and to parse it.
     return sys.stdin.buffer.read()
 
 
@@ -179,7 +179,7 @@ def replacement_of(path: Path) -> Iterator[Path]:
     mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     partial = path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
     try:
-        # A file that replaces another is readable by its owner only until it gets the other's permissions.
+        # While the new file is written, only its owner can read it; then it gets the permissions of the replaced file.
         os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600))
         yield partial
         if mode is not None:

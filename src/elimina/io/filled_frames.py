@@ -24,7 +24,7 @@ class _Library(NamedTuple):
     Attributes:
         names: Names of a frame's columns.
         cells: Cells of the column at a position, missing ones in any form.
-        with_cells: A frame with other cells in the column at a position; its type stays if it can hold them.
+        with_cells: A frame with other cells in the column at a position; the column keeps its type if it can hold them.
         with_column: A frame with one more column.
     """
 
@@ -37,8 +37,8 @@ class _Library(NamedTuple):
 def filled_frame(frame: Any, model: Model, cases: Cases, indices: NDArray[np.int32]) -> Any:
     """Return a frame with states in the missing cells of the variables' columns, and columns for other variables.
 
-    A state has the form of the column's other cells: its text becomes 1.0 or True if a reader of files has turned the
-    same text in other cells into these values.
+    A state has the type of the column's other cells. A reader of files may have converted their text to floats or
+    Booleans. The state ``1`` then becomes 1.0, and ``true`` becomes True.
 
     Args:
         frame: A data frame of pandas, Polars or Arrow, or a mapping from names to sequences, which gives a dict; it is

@@ -46,8 +46,8 @@ class Format(NamedTuple):
         suffixes: Suffixes of its files.
         content: Content of its files.
         is_written: True if elimina also writes the format.
-        mark: Function that recognises the format by a file's content, among formats with the same suffix. None if files
-            without another format's mark have this format.
+        mark: Function that recognises the format by a file's content, among formats with the same suffix. None for the
+            format of files that no other format's mark recognises.
         shared_suffixes: Further suffixes, shared with other formats and told apart by the mark; not written.
         holds_diagrams: True if its files may hold influence diagrams.
     """
@@ -70,7 +70,7 @@ _CFN_START = re.compile(rb'(?:\s|#[^\n]*|//[^\n]*)*\{\s*"?problem"?[\s:]*[{\[]')
 
 
 def _is_cfn(data: bytes) -> bool:
-    # Keys of JSON may be in any order: functions without agents are a cost function network.
+    # In JSON, the key "problem" need not come first. Files with functions but no agents are cost function networks.
     return _CFN_START.match(data) is not None or (b'"functions"' in data and b'"agents"' not in data)
 
 

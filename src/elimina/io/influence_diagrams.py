@@ -78,7 +78,7 @@ class DiagramBuilder(NetworkBuilder):
 
         Args:
             weights: Weight of each utility in the sum; None: all weights are 1.
-            no_forgetting: True if decisions forget nothing.
+            no_forgetting: True if each decision knows all earlier decisions and their observations.
         """
         self.check_distributions(self._observed)
         if not self._observed:

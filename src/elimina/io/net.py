@@ -75,7 +75,7 @@ class Tokens:
         return match[1] or b""
 
     def token(self, what: str) -> bytes:
-        """Read the next token; ``what`` describes it in the error at the end of the file."""
+        """Read the next token; ``what`` describes it in the error that is raised if the file ends before it."""
         token = self.peek()
         if not token:
             raise TextError(f"expected {what}, but the file ends here")

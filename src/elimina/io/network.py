@@ -175,12 +175,12 @@ def number_starts(data: bytes, blanks: bytes = b"") -> NDArray[np.bool_]:
 def read_probabilities(
     source: Located, data: bytes, count: int, owner: str, *, blanks: str = ""
 ) -> NDArray[np.float64]:
-    """Read exactly ``count`` non-negative numbers; an error moves the source's line to the culprit's."""
+    """Read exactly ``count`` non-negative numbers; if one is invalid, the source's line becomes that of the number."""
     return _read_numbers(source, data, count, owner, ("probability", "probabilities"), is_signed=False, blanks=blanks)
 
 
 def read_utilities(source: Located, data: bytes, count: int, owner: str) -> NDArray[np.float64]:
-    """Read exactly ``count`` numbers of a utility; an error moves the source's line to the culprit's."""
+    """Read exactly ``count`` numbers of a utility; if one is invalid, the source's line becomes that of the number."""
     return _read_numbers(source, data, count, owner, ("value", "values"), is_signed=True)
 
 
