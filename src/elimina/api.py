@@ -177,8 +177,8 @@ def sample(
     """Draw samples of all variables of a probability model given evidence.
 
     Samples are exact and independent if the messages of one elimination fit into memory. Variables of a network
-    without observed descendants are drawn from their own distributions, and need no messages. Otherwise, samples come
-    from mini-buckets, or (networks) from their distributions, and have weights.
+    without observed descendants are drawn from their own distributions, and need no messages. Otherwise, samples have
+    weights. They are drawn from mini-buckets or, in networks, from the distributions of the variables.
 
     Args:
         model: A probability model, a network of pgmpy or pyAgrum, or the path of a file that ``elimina.read`` takes.
@@ -287,7 +287,7 @@ def iterate_best(
 
 @contextlib.contextmanager
 def _shown(options: CheckedOptions) -> Iterator[CheckedOptions]:
-    """Show the progress of a call: yield its options, extended by functions that report to a display."""
+    """Show the progress of a call; yield its options with listeners that also report to a display."""
     with Progress() as shown:
 
         def on_plan(plan: Plan) -> None:

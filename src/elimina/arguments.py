@@ -73,15 +73,15 @@ def wrong_type(name: str, argument: Any, taken: str) -> TypeError:
 
     Args:
         name: The argument's name.
-        argument: Value given.
-        taken: Description of the values taken.
+        argument: Value of the argument.
+        taken: Description of the accepted values.
     """
     description = "None" if argument is None else f"{shown(argument)} ({type(argument).__name__})"
     return TypeError(f"{name} is {description}; it takes {taken}")
 
 
 def in_order(name: str, argument: Any) -> None:
-    """Refuse a set where elements belong to the axes of an array.
+    """Refuse a set, whose elements have no order, as a sequence for the axes of an array.
 
     Raises:
         TypeError: The argument is a set.
@@ -95,7 +95,7 @@ def with_checked_keywords(
 ) -> Callable[[Callable[Parameters, Returned]], Callable[Parameters, Returned]]:
     """Return a decorator for public functions: an unknown keyword gets an error that names the likely one.
 
-    A field of the function's options, passed beside ``options``, is named as such.
+    If the keyword is a field of the function's options, the error tells the user to write it inside ``options``.
 
     Args:
         options_type: Type of the function's argument ``options``, if it has one.
@@ -124,7 +124,7 @@ def with_checked_keywords(
                 raise TypeError(f"{called_name}() got an unexpected keyword argument {name!r}{hint}")
             return function(*args, **kwargs)
 
-        # Decorators above this one copy the mark.
+        # Decorators above this one copy the attribute (``functools.wraps``).
         vars(called)[_CHECKED] = True
         return called
 
@@ -170,7 +170,7 @@ def _folded(name: str) -> str:
 
 
 def names_like(name: str, existing: Iterable[str]) -> str:
-    """Return the hint of an error about a wrong name: existing names close to it or, if none is, the first ones."""
+    """Return the hint of an error about a wrong name: existing names close to it, otherwise the first existing ones."""
     names = list(dict.fromkeys(existing))
     matches = close_names(name, names)
     if matches:
@@ -232,7 +232,7 @@ def number(name: str, argument: Any, taken: str = "a number") -> int | float:
 
     Raises:
         TypeError: The argument is not a real number.
-        InputError: The argument is NaN, or out of the range of a float and not an integer.
+        InputError: The argument is NaN, or a non-integer beyond the range of a float.
     """
     if hasattr(type(argument), "__index__") and not isinstance(argument, bool):
         return integer(name, argument, taken=taken)
@@ -272,7 +272,7 @@ def seconds(name: str, argument: Any) -> float | None:
 
     Raises:
         TypeError: The argument is not a number.
-        InputError: The argument is NaN, not above 0, or out of the range of a float and not an integer.
+        InputError: The argument is NaN, not above 0, or a non-integer beyond the range of a float.
     """
     if argument is None:
         return None
@@ -442,7 +442,7 @@ def function(name: str, argument: Callable[..., Any] | None) -> None:
 
 
 def is_iterable(argument: Any) -> TypeGuard[Iterable[Any]]:
-    """Return whether a value has elements: an array without axes has none, although its type can be iterated over."""
+    """Return whether a value can be iterated over. An array without axes cannot, although its type has the method."""
     return isinstance(argument, Iterable) and getattr(argument, "ndim", 1) != 0
 
 
@@ -455,7 +455,7 @@ def axis_count(argument: Any) -> int | None:
 
 
 def elements(name: str, argument: Any, taken: str) -> list[Any]:
-    """Return the elements of an iterable as a list; text has none.
+    """Return the elements of an iterable as a list; refuse text.
 
     Raises:
         TypeError: The argument is text, or not iterable.

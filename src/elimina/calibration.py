@@ -36,7 +36,7 @@ REPEATS = 5
 """Runs of a measurement. The fastest one counts, since other work on the machine only slows it down."""
 
 _CHAIN = 20_000
-"""Number of variables of a chain, whose steps are small."""
+"""Number of variables of a chain, whose elimination consists of small steps."""
 
 _GRID = 11, 4
 """Side and domain size of a grid whose tables stay in cache."""
@@ -46,7 +46,7 @@ _WIDE = 24
 
 _FRESH_BYTES = 1 << 28
 _COPY_BYTES = 1 << 30
-"""Bytes of new memory, and of a copy on the GPU or to it."""
+"""Bytes of newly allocated memory to fill, and bytes to copy on the GPU or to it."""
 
 _TUPLES = 50_000
 """Number of tuples of each table of a join."""
@@ -79,7 +79,7 @@ def save(rates: Mapping[str, float]) -> Path:
     """Keep measured speeds in the user's cache folder, and return the path of the file.
 
     Raises:
-        InputError: The path of the file is set to nothing, or the file cannot be written.
+        InputError: The environment variable for the file's path is empty, or the file cannot be written.
     """
     path = prepare_file()
     text = json.dumps({name: float(f"{value:.{_DIGITS}g}") for name, value in rates.items()}, indent=2)
@@ -95,7 +95,7 @@ def prepare_file() -> Path:
     """Make the folder of the file of measured speeds, and return the path of the file.
 
     Raises:
-        InputError: The path of the file is set to nothing, or the folder cannot be made.
+        InputError: The environment variable for the file's path is empty, or the folder cannot be made.
     """
     path = _file()
     with _writing(path):
@@ -153,7 +153,7 @@ def _measured_cpu() -> Iterator[Measured]:
 
 
 def _unit(bandwidth: float = float("inf"), combinations: float = float("inf")) -> Machine:
-    """Return a machine with a unit speed, and others infinite: its estimates are amounts of work instead of seconds."""
+    """Return a machine with infinite speeds except the given one. If that is 1, its estimates are amounts of work."""
     never = float("inf")
     return Machine(
         "cpu", "host", bandwidth, combinations, never, 0.0, 0.0, never, 0.0, bandwidth, combinations, 0.0, 0.0

@@ -38,12 +38,12 @@ MAX_ELIMINATIONS = 3_000
 """Number of eliminations after which branch and bound ends in a call without a time limit: some seconds."""
 
 SEARCH_TIME_SHARE = 0.9
-"""Share of the time limit for policies; posteriors follow."""
+"""Share of the time limit for finding policies; the rest is for the posteriors under these policies."""
 
 
 @with_types_as_written
 class ObservationGain(NamedTuple):
-    """Gain of an observation that a decision does not have.
+    """Gain of letting a decision observe another variable.
 
     Attributes:
         variable: Name of the variable that is observed.
@@ -177,9 +177,9 @@ class InfluenceDiagram(DecisionNetwork):
 
         The diagram is solved one decision after another (single policy updating). The answer is optimal if the diagram
         is soluble; diagrams without forgetting always are. Otherwise, the updates are repeated until no single policy
-        can be improved. Branch and bound, with the upper bounds of decisions that see more, then looks for better
-        policies until the answer is optimal. It ends early, with the status ``bounded``, at the time limit or, if there
-        is none, after a number of eliminations.
+        can be improved. Branch and bound then looks for better policies until the answer is optimal. Its upper bounds
+        come from diagrams whose decisions have additional observations. It ends early, with the status ``bounded``, at
+        the time limit or, if there is none, after a number of eliminations.
 
         Args:
             evidence: Observed variables, as in ``elimina.solve``, which no decision affects.

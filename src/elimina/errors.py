@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def source_text(path: str | Path) -> str:
-    """Return the name of an input for texts: standard input is read under a name of its format, such as ``-.uai``."""
+    """Return the name of an input for texts. A path such as ``-.uai`` means standard input, in the format UAI."""
     return "standard input" if str(path).startswith("-.") else str(path)
 
 
@@ -67,7 +67,7 @@ class FormatError(InputError):
         super().__init__(f"{location}: {problem}")
 
     def __reduce__(self) -> tuple[type[FormatError], tuple[str, int | None, str]]:
-        """Return the error's parts, from which process pools make a worker's error again."""
+        """Return the error's parts, from which a process pool recreates the error of a worker."""
         return type(self), (self.path, self.line, self.problem)
 
 
@@ -99,7 +99,8 @@ class ImpossibleEvidenceError(EliminaError, ValueError):
     """
 
 
-# Unpickling on clusters uses the first base, which has to be the one with a different memory layout.
+# ``MemoryError`` has its own ``__new__`` and has to be the first base. Otherwise, calling ``__new__`` of this class
+# fails, and with it unpickling on clusters.
 class MemoryLimitError(MemoryError, EliminaError):
     """A lack of memory: a plan needs more than it may use (nothing was allocated), or the process ran out of memory.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # importing elimina loads this module, and typing would double the time of that
+TYPE_CHECKING = False  # importing elimina loads this module, and importing typing would double the time
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 

@@ -1,1 +1,1 @@
-"""Other packages' interfaces around elimina's inference: one module a package, imported only where it is used."""
+"""Interfaces of other packages to elimina's inference: one module for each package, imported only when it is used."""

@@ -109,7 +109,7 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
         Args:
             display: Callback, or expressions that CPMpy prints, at each solution.
             time_limit: Time limit in seconds; None for no limit.
-            solution_limit: Number of solutions to end after.
+            solution_limit: Number of solutions after which the search ends.
             call_from_model: Ignored; CPMpy passes it.
             options: Arguments of ``elimina.cp.Model.solve``.
 
@@ -120,7 +120,8 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
             raise UnsupportedError(
                 "solveAll cannot list all optimal solutions: solve once, then constrain the objective to its optimum"
             )
-        # Solutions may differ only in variables of the decompositions, so those that CPMpy sees as equal count once.
+        # Two solutions may differ only in auxiliary variables of the decompositions. CPMpy sees them as equal, so they
+        # count once.
         variables, solutions_so_far = list(self.user_vars), set()
         expressions = self.solver_vars(variables)
 
@@ -227,7 +228,7 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
         return [self._number(expression) for expression in expressions]
 
     def _number(self, expression: Any) -> Any:
-        """Return the expression of ``elimina.cp`` for one of CPMpy; that of a condition is 0 or 1."""
+        """Return the expression of ``elimina.cp`` for an expression of CPMpy; a condition has the value 0 or 1."""
         if isinstance(expression, _variables._NumVarImpl) or not hasattr(expression, "args"):
             return self.solver_var(expression)
         if expression.name in _RELATIONS:

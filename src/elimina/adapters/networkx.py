@@ -81,7 +81,7 @@ def from_networkx(graph: Any) -> Model:
 
 
 def _table(where: str, variables: Sequence[Variable], scope: Sequence[int], values: Any) -> Table:
-    """Make a table of a node or an edge, which errors name by ``where``."""
+    """Make the table of a node or an edge; ``where`` names the node or edge in errors."""
     try:
         table = Table(scope, values)
     except InputError as error:

@@ -1,8 +1,9 @@
-"""The logarithm of the partition function as a differentiable function of the tables; PyTorch and JAX.
+"""log Z, the logarithm of the partition function, as a differentiable function of the tables, for PyTorch and JAX.
 
-Its gradient by the logarithm of a table's cell is the probability of the cell's assignment. So a table of several
-variables becomes one auxiliary variable, whose states are the cells: its posterior is the gradient. The junction tree
-is compiled once, and tables come in as likelihoods. Tables on a CUDA device stay there.
+The derivative of log Z with respect to the logarithm of a cell is the probability of the cell's assignment. Therefore,
+an auxiliary variable represents each table of several variables. Its states are the table's cells, and its posterior is
+the gradient. The junction tree is compiled once, and each call passes the tables to it as likelihoods. Tables on a CUDA
+device stay there.
 """
 
 from __future__ import annotations
@@ -199,7 +200,7 @@ def torch_log_z(partition: LogPartition) -> Callable[..., Any]:
 
         @staticmethod
         def backward(context: Any, outer: Any) -> Any:
-            """Return the gradients by the tables."""
+            """Return the gradients with respect to the tables."""
             return tuple(outer * marginals for marginals in context.saved_tensors)
 
     return lambda *tables: LogZ.apply(*tables)

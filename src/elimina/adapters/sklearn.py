@@ -70,7 +70,7 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
         if model.children is None:
             raise InputError("fit needs a Bayesian network: the tables of this model are not distributions")
         states = listed_states(model[self.target])
-        # An array of one type would turn 0 into text if there is 'a', too.
+        # States of different types need an array of objects: NumPy would turn the state 0 into text beside 'a'.
         self.classes_ = np.array(states, dtype=None if len(set(map(type, states))) == 1 else object)
         self.model_ = model if X is None else self._fitted(model, X, y)
         # Predictions cannot state an error, so they are exact.

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 _CELLS_AT_ONCE = 1 << 22
-"""Number of probabilities to compute between two writes of answers; a batch may need more cases at once."""
+"""Number of probabilities to compute between two writes of answers. More are computed if one batch has more."""
 
 
 def solve_cases(

@@ -55,7 +55,7 @@ class _Commands(CommandGroup):
         with signals.deferred():
             if cmd_name not in _WITHOUT_NUMPY:
                 # NumPy is imported here, and not deeper in the stack by the command's modules. CPython allocates frames
-                # in blocks of 16 KiB, and a deeper import would cross the end of one 1,500 times, which takes 5 ms.
+                # in blocks of 16 KiB. A deeper import would cross the end of a block 1,500 times, which takes 5 ms.
                 import_module("numpy")
             command = getattr(import_module(f"elimina.cli.{_COMMAND_MODULES[cmd_name][0]}"), cmd_name.replace("-", "_"))
         if signals.came():
@@ -96,7 +96,7 @@ def commands() -> None:
 
 
 def _drop_output() -> None:
-    """Discard standard output, which failed: the interpreter would try to write the rest of its buffer at its end."""
+    """Redirect standard output after a failed write: otherwise the interpreter would write the rest at exit."""
     with contextlib.suppress(OSError):  # a program has replaced the stream by an object without a file
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -114,7 +114,7 @@ def decide(
 
 
 def _with_gains(result: Result, decision: str, gains_of: Callable[[], ObservationGains]) -> Result:
-    """Return an answer with the gains of observations, or without them if the time limit passes before."""
+    """Return an answer with the gains of observations, or without them if the time limit passes first."""
     try:
         gains = [row._asdict() for row in gains_of()]
     except TimeLimitError:

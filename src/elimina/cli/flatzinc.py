@@ -24,7 +24,7 @@ _PAUSES = [0.2, 2.0]
 """Seconds after which the search pauses for bounds by other methods. Most searches end before the first pause, and
 importing the methods takes about as long."""
 _MAX_BYTES_WITH_BOUNDS = 1 << 20
-"""Largest model, in bytes, whose search pauses: reading its record for the other methods takes 0.2 s."""
+"""Largest model, in bytes, whose search pauses: recording it for the other methods takes 0.2 s."""
 UNSATISFIABLE = b"=====UNSATISFIABLE=====\n"
 
 
@@ -47,7 +47,7 @@ def _run(started: float, arguments: list[str] | None) -> int:
     except OSError as error:
         if not isinstance(error, BrokenPipeError):
             _complain(f"{error.filename or 'standard output'}: {error.strerror or error}")
-        # Buffered text is redirected, so that the interpreter does not fail to write it at its end.
+        # The rest of the buffer is discarded: otherwise the interpreter would try to write it at exit, and fail.
         if sys.stdout is not None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except MemoryError:
@@ -320,8 +320,9 @@ class _FlatZincRun:
 def _proof(model: FlatZinc, search: CpSearch, is_solved: bool) -> bytes:
     """Return the line that ends a complete search.
 
-    Warn if the search depends on limits of integers without bounds. The line then says that the objective is
-    unbounded or that nothing is known, or is empty after a solution.
+    A search that depended on assumed limits of integers without bounds proves nothing. The line then says that the
+    objective is unbounded. Otherwise, a warning is written; the line is empty after a solution, or says that nothing is
+    known.
     """
     names = model.unproven_limits(search)
     if not names:
@@ -338,7 +339,7 @@ def _proof(model: FlatZinc, search: CpSearch, is_solved: bool) -> bytes:
 
 
 def _may_use_device(model: FlatZinc, options: argparse.Namespace) -> bool:
-    """Return whether to look for devices, for which a module has to be imported."""
+    """Return whether a device may be used. Only then is a module imported to look for devices."""
     if options.parallel > 1 or options.device == "cpu":
         return False
     return options.device == "cuda" or model.device_delay() < float("inf")

@@ -42,7 +42,7 @@ class Option(click.Option):
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
-        """Read the option; different values of an option with one value are an error."""
+        """Read the option; an option that takes one value may not be given with different values."""
         values = () if self.multiple or self.is_flag or self.name is None else opts.get(self.name, ())
         if values:
             first = values[0]
@@ -55,7 +55,7 @@ class Option(click.Option):
         return super().handle_parse_result(ctx, opts, args)
 
     def get_help_extra(self, ctx: click.Context) -> Any:
-        """Return the default without the range of numbers, which only errors state."""
+        """Return the default without the range of allowed numbers; only errors state the range."""
         extra = super().get_help_extra(ctx)
         extra.pop("range", None)
         return extra

@@ -66,7 +66,7 @@ def install_minizinc(folder: Path | None, remove: bool) -> None:
 
 
 def _warn_of_another(path: Path, contents: dict[str, Any]) -> None:
-    """Warn of a different file in the user's folder, which MiniZinc prefers if id and version are equal."""
+    """Warn of a different file in the user's folder: MiniZinc prefers that file if id and version are equal."""
     user_contents = _configuration_in(path)
     differing = next(
         (key for key in ("executable", "mznlib") if user_contents and user_contents.get(key) != contents[key]), None

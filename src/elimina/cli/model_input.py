@@ -1,4 +1,4 @@
-"""Models that commands read: files and standard input, with the options of reading and the library's notices."""
+"""Models that commands read from files and standard input, the options for reading, and the library's notices."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ reading_options = together(
     option("--no-check", is_flag=True, group="expert", help="Accept distributions that do not sum to 1 as they are."),
     verbose_option,
 )
-"""Options for reading models: ``--no-check``, with the value ``no_check``, and ``-v``."""
+"""Options for reading models: ``--no-check`` (its parameter is ``no_check``), and ``-v``."""
 
 _ADVICE = {
     "MiniZinc": "run 'elimina install-minizinc' once, then 'minizinc --solver elimina' on this file; to solve a small "
@@ -90,14 +90,15 @@ def read_model(path: str, *, no_check: bool = False) -> Model:
 
 
 def read_with_total(path: str, *, no_check: bool = False) -> tuple[Model, str | None]:
-    """Read a model; constraints become tables, and of a distributed problem only the costs count.
+    """Read a model. Constraints are converted to tables, and the agents of a distributed problem are ignored.
 
     Args:
         path: The file, as ``source_of`` names it.
         no_check: True to accept a network's probabilities unchecked.
 
     Returns:
-        The model, and the name of the objective's variable if the model lacks it: its value is the total.
+        The model; and the name of the objective's variable if the model does not contain this variable, otherwise None.
+        The value of the variable is the total cost.
 
     Raises:
         InputError: The file cannot be read, or a constraint's table would be too large.
@@ -136,7 +137,7 @@ def _tabulated(path: str) -> tuple[Model, str | None]:
 
 @contextlib.contextmanager
 def explaining(total: str | None) -> Iterator[None]:
-    """Explain an error of the block about the objective's variable, which the model lacks.
+    """In an error of the block about an unknown variable, explain that the objective's variable is not in the model.
 
     Args:
         total: Name of the variable, from ``read_with_total``; None if there is none.

@@ -127,7 +127,7 @@ def memory_option(help: str) -> Callable[[Decorated], Decorated]:
 
 
 _NAMED_READING_SHARE = 0.01
-"""Least share of a time limit for reading that an error about the limit states."""
+"""Share of a time limit above which an error about the limit states the time of reading."""
 
 time_limit_option = seconds_option("--time-limit", group="limits", help="Time limit in seconds, reading included.")
 
@@ -214,7 +214,7 @@ sampling_options = together(
         if record.name in ("device", "memory", "order", "order_seconds", "threads")
     )
 )
-"""Those options of a plan that also apply to ``sample``, ``fit`` and ``decide``."""
+"""Options of a plan that also apply to ``sample``, ``fit`` and ``decide``."""
 
 run_options = together(*_options_of("run"))
 """Options of commands that run a plan."""
@@ -336,11 +336,13 @@ def reject_given(names: tuple[str, ...], what: str, reason: str) -> None:
 
 @contextmanager
 def naming_time_limit(time_limit: float | None, reading: float) -> Iterator[None]:
-    """State the whole time limit, and the time of reading unless it is short, in an error about the rest of the limit.
+    """Make an error about a time limit state the user's limit, and the time of reading unless it is short.
+
+    The block itself has only the rest of the limit.
 
     Args:
-        time_limit: Limit in seconds, with reading; None for no limit.
-        reading: Seconds of reading.
+        time_limit: The user's limit in seconds, which includes reading; None for no limit.
+        reading: Seconds that reading has taken.
 
     Raises:
         TimeLimitError: The limit passed.

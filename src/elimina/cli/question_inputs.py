@@ -1,4 +1,4 @@
-"""Evidence, hints, queries and orders that options name, as texts or files, read with the model."""
+"""Evidence, hints, queries and orders: options give them as texts or files, which refer to a model's variables."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ _ENDS = (signal.SIGINT, signal.SIGTERM)
 _CAUSES: dict[int | None, EndedBy] = {signal.SIGTERM: "termination", signal.SIGALRM: "time-limit"}
 
 _MIN_SECONDS = 1e-3
-"""Time limit of a call, in seconds, if reading has taken the whole limit."""
+"""Time limit of a call, in seconds, if reading has taken the whole limit: a limit has to be positive."""
 
 _GRACE_SECONDS = 0.1
 """Seconds that the library gets after a time limit to end by itself."""
@@ -108,7 +108,7 @@ def alarm(seconds: float) -> None:
 
 
 def remaining(time_limit: float | None, seconds: float) -> float | None:
-    """Return the rest of a time limit after some seconds: never 0, so that a call can return; None if there is none."""
+    """Return the rest of a time limit after some seconds, at least ``_MIN_SECONDS``; None if there is no limit."""
     return None if time_limit is None else max(time_limit - seconds, _MIN_SECONDS)
 
 
@@ -167,18 +167,18 @@ def check() -> None:
 
 
 def attributed(result: Result) -> Result:
-    """Return the result with SIGTERM or the time limit instead of the interrupt as the cause of its end."""
+    """Return the result; if SIGTERM or the alarm interrupted the call, the cause of its end names them."""
     ended_by = cause(result.ended_by)
     return result if ended_by == result.ended_by else result.replace(ended_by=ended_by)
 
 
 def cause(ended_by: End) -> End | EndedBy:
-    """Return the cause of a call's end, with SIGTERM or the time limit instead of an interrupt."""
+    """Return the cause of a call's end: for an interrupt by SIGTERM or the alarm, SIGTERM or the time limit."""
     return _CAUSES[_State.came] if ended_by == "interrupt" and _State.came in _CAUSES else ended_by
 
 
 def word() -> str:
-    """Return the word for the signal that came: the last line of a command without an answer."""
+    """Return the word for the signal that came, which a command without an answer prints as its last line."""
     return _WORDS[signal.Signals(_State.came or signal.SIGINT)]
 
 

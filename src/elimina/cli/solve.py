@@ -170,7 +170,7 @@ def solve(
 
 
 def _tracing(path: str | None) -> contextlib.AbstractContextManager[Callable[[Bounds], None]]:
-    """Return a block that writes the bounds passed to its function; without a path, the function does nothing."""
+    """Return a context manager with a function that writes bounds to a file; without a path, it does nothing."""
     if path is None:
         return contextlib.nullcontext(lambda bounds: None)
     from elimina.cli.bound_traces import tracing
@@ -184,7 +184,7 @@ _NOT_WITH_SLICES = ("trace", *names_not_for("elimination on a cluster"))
 
 
 def _check_goes_with_clusters(method: OptimumMethod, task: str) -> None:
-    """Reject what a cluster does not take, before workers start and files are created.
+    """Reject options and methods that do not run on a cluster, before workers start and files are created.
 
     Raises:
         UsageError: An option or the method is not for clusters.
@@ -232,7 +232,7 @@ def plan(file: str, no_check: bool, as_json: bool, **options: Any) -> None:
 
 
 def _reason(model: Model, is_observed: bool, upper_bound: float | None) -> str:
-    """Return the reason of the status infeasible."""
+    """Return the reason for the status ``infeasible``."""
     subject = "no assignment with this evidence" if is_observed else "no assignment"
     if model.sense == "probability":
         return f"{subject} has a positive probability"

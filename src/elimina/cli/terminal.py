@@ -17,7 +17,7 @@ _LEAST_WIDTH = 40
 
 
 class _Echo(logging.Handler):
-    """Writer of a line for each notice, on the current standard error, even if redirected."""
+    """Handler that writes each notice as a line to the current standard error, even if it has been redirected."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a line."""

@@ -398,7 +398,7 @@ class VariableElimination:
         return names
 
     def _is_missing(self, name: str, state: Any) -> bool:
-        """Return whether a value stands for no state: None may be a state of pgmpy."""
+        """Return whether a value means that no state is observed. None may be a state in pgmpy."""
         return is_missing(state) and not any(state is model_state for model_state in self._states[name])
 
     def _likelihoods(self, factor: Any) -> tuple[str, NDArray[np.float64]]:
@@ -418,7 +418,7 @@ class VariableElimination:
         return name, values[[factor_states.index(state) for state in self._states[name]]]
 
     def _state_in_model(self, name: str, state: Any) -> Any:
-        """Return a state in elimina's terms: states of pgmpy are found by Python's equality."""
+        """Return a state in elimina's terms; it is compared with pgmpy's states by Python's ``==``."""
         variable = self.model[name]
         if not isinstance(state, Hashable):
             return state
