@@ -117,7 +117,7 @@ def fit(
 
 
 def _with_end(fit: Fit[Any], cause: FitEnd) -> Fit[Any]:
-    """Return a fit with another cause of its end."""
+    """Return a copy of a fit that names another cause of its end."""
     logs = fit.log_likelihoods, fit.log_posteriors
     return Fit(fit.model, *logs, ended_by=cause, rows=fit.rows, start=fit.start)
 

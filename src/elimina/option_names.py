@@ -20,12 +20,12 @@ def uses_flags() -> bool:
 
 
 def use_flags(is_on: bool) -> None:
-    """Make messages name flags from now on, or arguments again.
+    """Choose whether messages name flags or arguments from now on.
 
     The setting is that of the whole process, because threads of a call raise errors, too.
 
     Args:
-        is_on: True if a command runs.
+        is_on: True for flags, because a command runs.
     """
     _door["uses_flags"] = is_on
 

@@ -16,7 +16,7 @@ _PAUSE = 0.1
 """Shortest time between two updates, in seconds."""
 
 _NOTICED = 0.5
-"""Longest estimated time of work without a bar, in seconds."""
+"""Longest estimated time, in seconds, of work that shows no bar."""
 
 _WIDTH = 24
 
@@ -53,7 +53,7 @@ class Progress:
         self.show(f"width {plan.width}, {bytes_text(plan.peak_bytes)}, about {seconds_text(seconds)}", seconds)
 
     def show(self, label: str, seconds: float) -> None:
-        """Set the label of work of an estimated time, and show the bar unless that is short."""
+        """Set the label and the estimated time of the current work, and show the bar unless this time is short."""
         self._phase, self._seconds = label, seconds
         if seconds > _NOTICED:
             self._share = 0.0

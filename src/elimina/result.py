@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 def in_terms_of(result: Result, model: Model) -> Result:
-    """Return a result with the variables of the caller's model, not auxiliary ones, and the decimals of its costs."""
+    """Return a result in terms of the caller's model: without auxiliary variables, and rounded to its decimals."""
     if model.decimals is not None:
         names = ("value", "lower_bound", "upper_bound")
         totals = {name: rounded(getattr(result, name), model.decimals) for name in names}

@@ -1,4 +1,4 @@
-"""Services of the system, with fall-backs; memory and processors left to this process; optional packages."""
+"""Services of the system, with fallbacks; remaining memory and processors of this process; optional packages."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ _STACK_BYTES = 8 << 20
 """Stack of a thread where no limit sets its size."""
 
 _THREAD_HEAP_BYTES = 4 << 20
-"""Address space for the first objects of a thread: an arena of CPython's and one of the C library's, 1 MiB each, and as
-much again for other threads."""
+"""Address space for the first objects of a thread: 1 MiB for an arena of CPython, 1 MiB for one of the C library, and
+2 MiB in reserve for other threads."""
 
 _NO_THREAD = (
     "the process cannot start another thread: raise its limit on memory (ulimit -v, the job's memory) or on threads "
@@ -180,10 +180,10 @@ def address_limits() -> Mapping[str, int]:
 
 
 def reserve(file: int, size: int) -> None:
-    """Give an empty file a size, with its space on the disk.
+    """Give an empty file a size, and reserve its space on the disk.
 
     Raises:
-        OSError: There is no room.
+        OSError: The disk does not have the space.
     """
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
@@ -266,7 +266,7 @@ def require(module: str, extra: str, purpose: str) -> Any:
 
 
 def loaded_on_use(module: str, function: str) -> Callable[..., Any]:
-    """Return a function of this package, for a row of a table that few calls need: its first call loads the module.
+    """Return a stand-in for a function of this package whose module is loaded only when the stand-in is called.
 
     Args:
         module: The module's full name.
@@ -368,7 +368,8 @@ def available_threads(root: str | os.PathLike[str] = "") -> int:
 
 
 _LESS = "less memory"
-"""Placeholder of the advice to use less memory; its words, arguments or flags, are chosen when the error is raised."""
+"""Placeholder for the advice to use less memory. The advice is worded when the error is raised: it names arguments in
+Python, flags on the command line."""
 
 
 def memory_errors_in_words(while_what: str, advice: str | None = _LESS) -> InWords:
@@ -443,7 +444,7 @@ def _group_memory(level: Level) -> int | None:
 
 
 def _processors(level: Level) -> float | None:
-    """Return the number of processors whose time a control group may use; None if it has or reports no quota."""
+    """Return the number of processors whose time a control group may use; None if it has no quota or reports none."""
     if level.unified:
         words = (_figures(f"{level.folder}/cpu.max") or "").split()
         quota, period = (*words, "", "")[:2]
@@ -485,12 +486,13 @@ def control_groups(controller: str, root: str = "") -> tuple[Level, ...]:
 
 
 def _way_up(top: str, shown: str, path: str) -> Iterator[str]:
-    """Yield the folders from a control group up to the one that is mounted.
+    """Yield the folders of the process' control group and of the groups around it, up to the mounted one.
 
     Args:
         top: Folder where a group is mounted.
-        shown: The group that is mounted there.
-        path: Group of the process. In a container it may lie outside ``top``: then only ``top`` counts.
+        shown: Path of the group that is mounted there.
+        path: Path of the process' group. In a container, it may lie outside the mounted group; then only ``top`` is
+            yielded.
     """
     inside = os.path.relpath(path or "/", shown)
     folders = [] if inside == "." or inside.startswith("..") else inside.split("/")
@@ -513,7 +515,7 @@ def _read(path: str) -> str:
 
 
 _MAX_FIGURES = 1 << 16
-"""Bytes to read from a file of figures: more than any such file has."""
+"""Bytes to read from a short file of the system, which are more than any such file has."""
 
 
 def _figures(path: str) -> str | None:
@@ -528,12 +530,13 @@ def _figures(path: str) -> str | None:
 
 
 _FEW_FILES = 64
-"""Largest limit on open files under which files of figures are closed after reading: the process needs all of them."""
+"""Limit on open files up to which files of the system are closed after each reading, because the process needs all of
+its descriptors."""
 
 
 @functools.cache
 def _keeps_files() -> bool:
-    """Return whether the limit on open files is high enough to keep the files of figures, about eight, open."""
+    """Return whether the limit on open files is high enough to keep about eight files of the system open."""
     if resource is None:
         return True
     max_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
@@ -542,10 +545,14 @@ def _keeps_files() -> bool:
 
 @functools.cache
 def _opened(process: int, path: str) -> int | None:
-    """Open a file that stays open, because opening takes longer than reading; return its descriptor, None on failure.
+    """Open a file that stays open, because opening takes longer than reading; return its descriptor, None if missing.
 
-    If it were opened for each reading, an interrupt could leave a descriptor open. A forked process, which may have
-    closed its files, opens them again. A missing file stays missing: the system's version decides which files exist.
+    If it were opened for each reading, an interrupt could leave a descriptor open. A forked process may have closed its
+    files, so it opens them again. A missing file is not looked for again: the version of the system decides which files
+    exist.
+
+    Raises:
+        OSError: The file exists, but cannot be opened.
     """
     with contextlib.suppress(FileNotFoundError):
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -553,6 +560,6 @@ def _opened(process: int, path: str) -> int | None:
 
 
 def _number(path: str) -> int | None:
-    """Return a file's number; None if it has none (``max``)."""
+    """Return the number in a file; None if the file has none (such as ``max``) or cannot be read."""
     text = (_figures(path) or "").strip()
     return int(text) if text.isdecimal() else None

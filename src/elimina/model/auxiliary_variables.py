@@ -1,4 +1,4 @@
-"""Auxiliary variables: conversions add them, files do not name them, and answers do not show them."""
+"""Auxiliary variables, which conversions of a model add. Files do not contain them, and answers do not show them."""
 
 from __future__ import annotations
 
@@ -16,5 +16,5 @@ def auxiliary_variables(sizes: Sequence[int]) -> list[Variable]:
 
 
 def is_auxiliary(name: str) -> bool:
-    """Return whether a name is one that ``auxiliary_variables`` or the conversion of a constraint model gives."""
+    """Return whether ``auxiliary_variables`` or the conversion of a constraint model makes variables of this name."""
     return _NAME.fullmatch(name) is not None

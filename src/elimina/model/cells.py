@@ -82,7 +82,8 @@ def indices_of_labels(variable: Variable, labels: Sequence[Any]) -> list[int]:
     gives them to rows and columns without labels.
 
     Raises:
-        InputError: A label names no state, two name the same one, or labels may be indices or names of other states.
+        InputError: A label names no state, two labels name the same state, or it is unclear whether labels 0, 1, 2, ...
+            are indices or the names of other states.
     """
     indices: list[int] = []
     unknown: list[Any] = []

@@ -184,7 +184,7 @@ def _nested_table(names: Sequence[str], mapping: Mapping[Any, Any]) -> LabelledT
     cells = list(_cells(names, (), mapping))
     rows = []
     for position in range(len(names)):
-        # Keys have the type, because 1 and True are equal in Python.
+        # Keys contain the type of the state, because 1 and True are equal in Python.
         keys = [(type(path[position]), path[position]) for path, _ in cells]
         codes = {key: code for code, key in enumerate(dict.fromkeys(keys))}
         column = np.array([codes[key] for key in keys], dtype=np.intp)
@@ -228,9 +228,9 @@ def _checked_states(states: Any, families: Mapping[str, _Family]) -> Mapping[str
 
 
 def _inferred(name: str, families: Mapping[str, _Family]) -> Variable:
-    """Return a variable with the states that labels name, those of its own distribution first.
+    """Return a variable with the states in the labels of its own distribution, otherwise of another one.
 
-    Without such labels, it has as many states as its own distribution.
+    If no labels name states, it has as many states as its own distribution.
 
     Raises:
         InputError: The order of the states is unknown, or the distribution is a single number.

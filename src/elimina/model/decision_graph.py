@@ -115,7 +115,7 @@ class DecisionGraph(DirectedGraph):
                         is_reduced = True
 
     def is_extremal(self, decision: int, pending: Iterable[int], evidence: Set[int]) -> bool:
-        """Return whether the policies of other pending decisions do not matter to a decision's best policy."""
+        """Return whether a decision's best policy does not depend on the policies of the other pending decisions."""
         utilities = self.later_utilities(decision)
         others = {v for other in pending if other != decision for v in (other, *self.parents[other])}
         return not others & self.reachable(utilities, {decision, *self.parents[decision]} | evidence)

@@ -1,4 +1,4 @@
-"""Networks with decisions: chance variables, decisions with their observations, and utilities with a common sum."""
+"""Influence diagrams: chance variables, decisions with their observations, and utilities that are added up."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class DecisionNetwork(Displayed):
         """Return the observations of decisions that see all earlier ones and their observations.
 
         Raises:
-            InputError: No path of arcs joins all decisions, so that their order is unknown.
+            InputError: The order of the decisions is unknown, because no path of arcs joins all of them.
         """
         graph = graph_of(len(self.variables), self._scopes, listed, [])
         observed: dict[int, tuple[int, ...]] = {}
@@ -254,7 +254,7 @@ class DecisionNetwork(Displayed):
         """Return the diagram in which each decision also sees all earlier ones and their observations.
 
         Raises:
-            InputError: There is no path of arcs through all decisions, so that their order is unknown.
+            InputError: The order of the decisions is unknown, because no path of arcs joins all of them.
         """
         return self._with(self.observed, no_forgetting=True)
 

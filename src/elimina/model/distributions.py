@@ -200,7 +200,8 @@ def _off(factors: Sequence[Table], children: Sequence[int]) -> Iterator[tuple[in
 def _off_together(factors: Sequence[Table], numbers: Sequence[int], size: int) -> Iterator[tuple[int, _Sums]]:
     """Yield the same as ``_off`` for dense tables with the child last and rows of one size, summed at once."""
     flat = joined_values([factors[number] for number in numbers])
-    # ``einsum`` is several times as fast as ``sum`` over a short axis; a product with ones would start threads.
+    # ``einsum`` is several times as fast as ``sum`` over a short axis. A matrix product with ones would start
+    # the threads of the BLAS library.
     sums = np.einsum("ij->i", flat.reshape(-1, size), dtype=np.float64)
     totals = _snapped(sums, size * _unit(flat.dtype))
     wrong = np.flatnonzero(totals != 1.0)
@@ -243,7 +244,7 @@ def _parents_of(factor: Table, axis: int) -> tuple[NDArray[np.int64], NDArray[np
 
 
 def _unit(dtype: np.dtype[Any]) -> float:
-    """Return the largest relative error of one addition and one division."""
+    """Return a bound on the relative error of one addition and one division together."""
     return 2.0 * np.finfo(dtype).eps.item() if dtype.kind == "f" else 0.0
 
 

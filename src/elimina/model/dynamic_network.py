@@ -220,7 +220,7 @@ def _ordered_by_child(initial: Model) -> Model:
 
 
 def _aligned_transition(initial: Model, transition: Model) -> Model:
-    """Return ``DynamicNetwork.transition``: the transition, completed by distributions of the first slice."""
+    """Return ``DynamicNetwork.transition``: variables without a distribution get that of the first slice."""
     if transition.sense != "probability" or transition.children is None:
         raise InputError("transition is not a Bayesian network: give children, or use DynamicModel.from_cpds")
     count = len(initial.variables)
@@ -253,7 +253,7 @@ def _aligned_transition(initial: Model, transition: Model) -> Model:
         factors.setdefault(count + v, factor.over([u + count for u in factor.scope]))
     children = range(count, 2 * count)
     ordered = [factors[v] for v in children]
-    # ``Model`` refuses cycles, which distributions taken from the first slice may close.
+    # Distributions taken from the first slice may close a cycle, which ``Model`` refuses.
     return Model(variables, ordered, sense="probability", children=children, check=False)
 
 

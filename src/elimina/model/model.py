@@ -138,7 +138,7 @@ class Model(Displayed):
 
     @property
     def tables(self) -> Tables:
-        """The factors, in a list that the core reads, too."""
+        """The factors as a sequence that the core can read."""
         if self._tables.all is not self.factors:
             self._tables = Tables(self.factors)
         return self._tables
@@ -616,7 +616,7 @@ def added(terms: Sequence[int | float]) -> int | float:
 
 
 def rounded(total: _Total, decimals: int | None) -> _Total:
-    """Return a total of costs with a number of decimals without its rounding error; other numbers stay as they are."""
+    """Return a total of costs, rounded to ``decimals`` decimals if the change is a rounding error; else unchanged."""
     if decimals is None or not isinstance(total, float) or not math.isfinite(total):
         return total
     nearest = round(total, decimals)
@@ -688,7 +688,7 @@ def variable_indices(model: Model, names: Iterable[str | int], argument: str) ->
 
 
 def names_of(model: Model, indices: Iterable[int]) -> list[str]:
-    """Return the names of variables; unlike indices, they are never ambiguous: see ``variable_index``."""
+    """Return the names of variables. An index may be ambiguous (see ``variable_index``), a name is not."""
     return [model.variables[v].name for v in indices]
 
 

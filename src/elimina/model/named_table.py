@@ -58,9 +58,9 @@ class _NumbersOfStates:
 class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
     """A table of numbers whose axes are variables with states.
 
-    NumPy's functions and operators take it as its array, and it has the array's attributes and methods, such as
-    ``shape``, ``sum``, ``argmax`` and ``tolist``. What they return is a plain array or a number. In an index, text
-    names a state along its axis; ``at`` takes states of any type by their variables.
+    The table behaves like its array. It works with NumPy's functions and operators, and has the array's attributes and
+    methods, such as ``shape``, ``sum``, ``argmax`` and ``tolist``. Their results are plain arrays or numbers. In an
+    index, text selects the state of this name; ``at`` selects states of any type by their variables.
 
     Examples:
         >>> import elimina
@@ -162,7 +162,8 @@ class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
         return outputs[0] if len(outputs) == 1 else numbers
 
     def __getattr__(self, name: str) -> Any:
-        # While Python makes a copy, it looks up private names before ``array`` is set, and would recurse without end.
+        # To copy an object, Python looks up private names before ``array`` is set. Without this check, the lookup would
+        # recurse without end.
         if name.startswith("_") or name in NamedTable.__slots__ or not hasattr(self.array, name):
             raise AttributeError(f"a NamedTable has no attribute {name!r}")
         return getattr(self.array, name)
@@ -204,7 +205,7 @@ class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
 
 
 class ArraySlices(Mapping[str, NDArray[Any]]):
-    """Slices of one array by name; each is made when it is read: making all would take a quarter of a small query.
+    """Slices of one array by name. Each is made on access: making all takes a quarter of the time of a small query.
 
     Args:
         array: Array of one axis.

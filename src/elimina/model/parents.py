@@ -24,8 +24,8 @@ def network_of_parents(parents: Mapping[str, Sequence[str]], states: Mapping[str
 
     Raises:
         TypeError: A name is not a string, or parents are not a sequence.
-        InputError: There is no variable, a family names a variable twice, the states of a variable are missing, states
-            are of another variable, or the parents form a cycle.
+        InputError: There is no variable, a family names a variable twice, the states of a variable are missing,
+            ``states`` names another variable, or the parents form a cycle.
     """
     listed = listed_parents(parents)
     for name in listed:

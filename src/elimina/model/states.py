@@ -143,18 +143,19 @@ def _readings(state: State) -> Iterator[float]:
     if isinstance(state, bool):
         return
     if isinstance(state, int):
-        # Integers beyond 2^53 may share a float (``readings_of`` lists all of them); those beyond all floats have none.
+        # Several integers beyond 2^53 may become the same float, so ``readings_of`` lists indices. Integers beyond the
+        # range of floats cannot become a float.
         if abs(state) <= sys.float_info.max:
             yield float(state)
         return
     text = state.strip()
     if text in ("0", "1") or text.lower() in BOOLEANS:
-        # Arrow reads 0 and 1 as Booleans if a column has other Booleans.
+        # Arrow reads 0 and 1 as Booleans if the column also contains true or false.
         yield BOOLEANS.get(text.lower(), text == "1")
     if _NUMBER.fullmatch(text):
         number = float(text)
         yield number
-        # Columns of whole floats become columns of integers, as by pandas' convert_dtypes.
+        # Readers such as pandas' convert_dtypes turn a column of whole floats into integers.
         if number.is_integer() and not _INTEGER_TEXT.fullmatch(text):
             yield int(number)
     if _INTEGER_TEXT.fullmatch(text):

@@ -103,8 +103,8 @@ class Table(Slotted):
             TypeError: The scope is a set.
             InputError: A variable occurs twice in the scope, the shapes do not fit one another, a Series or DataFrame
                 has labels other than 0, 1, 2, ... (``Model.from_arrays`` aligns them with states), a row is outside the
-                domains, listed twice or not of integers, an integer table's default is not an integer, or a value is
-                masked, no number, or beyond 64 bits (also an integer that among floats would be rounded).
+                domains, listed twice or not of integers, an integer table's default is not an integer, a value is
+                masked, not a number or beyond 64 bits, or an integer among floats would be rounded.
         """
         self.scope = _scope(scope)
         if rows is None and type(values) is not np.ndarray:
@@ -211,7 +211,7 @@ class Table(Slotted):
         return self._like(others, self.values)
 
     def _like(self, scope: tuple[int, ...], values: Values) -> Table:
-        """Return a table over another scope or with other values, both checked; a sparse table keeps its tuples."""
+        """Return a table over another scope or with other values, without checks; a sparse table keeps its tuples."""
         table = object.__new__(Table)
         table.scope, table.values, table.rows, table.default = scope, values, self.rows, self.default
         table.sizes = values.shape if self.rows is None else self.sizes
@@ -230,7 +230,7 @@ class Table(Slotted):
 
 
 _FEW_SIZES = 64
-"""Largest number of sizes that are multiplied one by one; of more sizes, equal ones are raised to powers."""
+"""Largest number of sizes that are multiplied one by one. Among more sizes, equal ones become powers."""
 
 
 class SizeProducts:
@@ -260,9 +260,8 @@ class Tables(Sequence[Table]):
     """A sequence of tables, with the list of them that the core reads."""
 
     def __init__(self, tables: Iterable[Table]) -> None:
-        self.all = tuple(
-            tables
-        )  # a tuple is not copied, so the garbage collector need not visit a second list of all tables
+        # ``tuple`` does not copy a tuple. A copy would be one more sequence for the garbage collector to visit.
+        self.all = tuple(tables)
 
     def __len__(self) -> int:
         return len(self.all)
@@ -284,12 +283,12 @@ class Tables(Sequence[Table]):
 
     @cached_property
     def form(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
-        """The scopes of all tables, and the sizes of all tables."""
+        """The scopes of all tables, followed by the sizes of all tables."""
         return tuple(table.scope for table in self.all), tuple(table.sizes for table in self.all)
 
     @cached_property
     def listed(self) -> TableList:
-        """The tables for the core; their arrays are looked up once."""
+        """The tables in the form that the core reads; their arrays are looked up only once."""
         return TableList(self.all)
 
     def chosen(self, numbers: NDArray[np.int64]) -> Tables:
@@ -404,9 +403,9 @@ def _false_sentinel(table: Table, sense: Sense) -> str | None:
 
 
 def batches(tables: Sequence[Table]) -> Iterator[list[int]]:
-    """Yield the numbers of all tables: small dense ones of one dtype together, any other alone.
+    """Yield batches of the tables' indices: several small dense tables of one dtype, or any other table alone.
 
-    Work on a whole batch at once takes little time for each of its tables.
+    NumPy calls for a whole batch take less time than calls for each of its tables.
     """
     waiting: dict[np.dtype[Any], list[int]] = {}
     filled: dict[np.dtype[Any], int] = {}

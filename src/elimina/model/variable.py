@@ -77,7 +77,7 @@ class Variable(Slotted):
 
     @property
     def all_states(self) -> Sequence[State]:
-        """The states in the order of the tables, also where they are integers."""
+        """The states in the order of the tables; a range if ``states`` is None."""
         return range(self.size) if self.states is None else self.states
 
     def state(self, index: int) -> State:
@@ -87,7 +87,8 @@ class Variable(Slotted):
             InputError: There is no state with this index.
             TypeError: The index is not an integer.
         """
-        # Large assignments ask for a hundred thousand states, so that even the text for an error would take long.
+        # Large assignments look up a hundred thousand states. Valid indices are tested first, because even making the
+        # text for an error takes long.
         if type(index) is not int or not 0 <= index < self.size:
             index = arguments.integer(f"the index of a state of variable {self.name!r}", index, 0, self.size - 1)
         return index if self.states is None else self.states[index]

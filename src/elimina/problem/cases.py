@@ -41,7 +41,8 @@ def prepare_batch(
     if query is not None and model.children is not None:
         kept = relevant_factors(model, model.children, {*observed, *query, *itertools.chain(*families)}, None)
         left_out = children_without(model, kept)
-        # A variable that loses its last factor, but is not left out itself, multiplies the sum by its number of values.
+        # A variable may lose its last factor without being left out. It still multiplies the sum by its number of
+        # values, so it gets a factor of ones.
         model = with_units(
             Model(model.variables, [model.factors[f] for f in kept], constant=model.constant, sense=model.sense),
             left_out,

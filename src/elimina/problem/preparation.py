@@ -211,7 +211,7 @@ def _narrowed(tables: Tables) -> Tables:
 
 
 def children_without(model: Model, kept: Collection[int]) -> set[int]:
-    """Return the children of the factors that are not kept; variables without distributions are not included."""
+    """Return the children of the factors that are not kept: the variables that lose their distribution."""
     assert model.children is not None
     return {model.children[f] for f in set(range(len(model.factors))).difference(kept)}
 
@@ -266,7 +266,7 @@ def with_units(model: Model, besides: Collection[int] = ()) -> Model:
 
     Args:
         model: Any model.
-        besides: Variables without such a factor.
+        besides: Variables that get no such factor.
     """
     used = {v for factor in model.factors for v in factor.scope}.union(besides)
     unused = [v for v in range(len(model.variables)) if v not in used]

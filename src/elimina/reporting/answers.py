@@ -56,7 +56,10 @@ def answer_rows(result: Result) -> list[tuple[str, object]]:
 
 
 def answer_section(result: Result, model: Model) -> Markup:
-    """Return the figures of an answer, its posteriors and its assignment; one of all variables comes with reasons."""
+    """Return the figures, posteriors and assignment of an answer.
+
+    An assignment of all variables is followed by the factors that cost most.
+    """
     contents: list[object] = [figures(answer_rows(result))]
     if result.marginals:
         contents.append(_posteriors(result.marginals))

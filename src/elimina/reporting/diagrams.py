@@ -14,7 +14,7 @@ _SIDE = 10_000
 """Units of the longer side of a diagram; integer coordinates keep the page small."""
 
 _ASPECT = 1.9
-"""Ratio of a page's diagram's width to its height."""
+"""Ratio of the width of a diagram on a page to its height."""
 
 _MAX_STRETCHES = np.array([1.7, 3.4])
 """Largest factors, across and upwards, by which a layout is stretched towards the aspect of the page."""
@@ -23,8 +23,8 @@ _MAX_NAMED_NODES = 150
 """Largest number of nodes whose names are all shown at first; the layout then leaves space for them."""
 
 _DOT, _NAME_HEIGHT, _NAME_WIDTH, _LETTER, _NAME_LETTERS = 0.33, 0.25, 0.4, 0.09, 16
-"""Measures in units of about an inch: the diameter of a node, the height of a name, its width without letters, and the
-width of a letter; and the largest number of letters."""
+"""Diameter of a node, height of a name, its width without letters, and width of a letter, in units of about an inch; and
+largest number of letters of a name."""
 
 _DROP, _GAP, _EDGE = 0.42, 0.05, 0.75
 

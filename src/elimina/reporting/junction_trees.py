@@ -16,7 +16,8 @@ from elimina.viz.junction_tree import breadth_first, central_cliques, junction_t
 
 MAX_CLIQUES = 5000
 _MAX_LISTED, _MAX_LISTED_OF_MANY, _MANY_CLIQUES = 40, 8, 1000
-"""Largest number of variables in a clique's details, and the same if there are many cliques: the page stays small."""
+"""Largest number of variables in a clique's details. Trees of more than ``_MANY_CLIQUES`` cliques list fewer, to keep
+the page small."""
 
 
 def shown_tree(plan: Plan, model: Model) -> Diagram:

@@ -29,7 +29,9 @@ def can_vary(asked: Question, result: Result) -> bool:
 
 
 def parameters_section(asked: Question, result: Result, deadline: float) -> Markup:
-    """Return tables for the most probable states of the query's first unobserved variables; empty if nothing varies.
+    """Return a table for each of the query's first unobserved variables: the sensitivity of its most probable state.
+
+    The section is empty if no parameter changes these posteriors.
 
     Args:
         asked: Question whose answer is explained.

@@ -30,13 +30,13 @@ SOFT_SECONDS = 0.05
 """Seconds that work has to end by itself after a request to stop."""
 
 HARD_SECONDS = 0.05
-"""Seconds that work has to end after an exception was raised in its thread; it is abandoned after them."""
+"""Seconds that work has to end after an exception was raised in its thread. After this time, it is abandoned."""
 
 _WRITING_SECONDS = 2.0
 """Seconds that work has for writing a checkpoint."""
 
 FIRST_BOUNDS_AGE_SECONDS, _FIRST_SECONDS = 1.0, 5.0
-"""Seconds after which a call without results computes first bounds, and time limit of these bounds."""
+"""Seconds after which a call without results computes first bounds; and time limit, in seconds, for these bounds."""
 
 _INTERRUPT_ITERATIONS = 100
 """Number of loop iterations after which an exception raised by another thread has arrived."""
@@ -249,7 +249,8 @@ class Call(Clock):
                 try:
                     self._end()
                 except KeyboardInterrupt:
-                    # A second interrupt discards the answer; a first one while the time limit ends the work does not.
+                    # A second interrupt discards the answer. An interrupt while the time limit ends the work is only the
+                    # first.
                     if ended_by == "interrupt":
                         raise
                     ended_by = "interrupt"

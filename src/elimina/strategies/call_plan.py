@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from elimina.running.checkpoint import Checkpoint
 
 _ORDER_TIME_SHARE = 1 / 6
-"""Share of a call's time limit for the order search, measured by the amount of work; the clock ends the search after
-ten times this share."""
+"""Share of a call's time limit for the order search, which measures this time by its amount of work. The clock ends the
+search only after ten times as long."""
 
 
 class PlannedCall(NamedTuple):

@@ -39,8 +39,8 @@ SECOND_TURN_ELIMINATION_SECONDS = 5.0
 """Estimated seconds of an elimination above which soft local consistency gets a second turn before it."""
 
 MINI_BUCKET_SECONDS, FEW_VARIABLES, FEW_VARIABLES_SHARE = 1.0, 8, 0.65
-"""Seconds of mini-buckets; and limits below which their messages count as small: a number of variables, and a share of
-the variables of the largest table."""
+"""Seconds of a round of mini-buckets. The round is not worthwhile if its messages have so few variables: in number, and
+as a share of the variables of the largest table."""
 
 UNREACHABLE_CELLS_PER_BYTE = 2.0**10
 """Number of cells of the largest table, per byte of memory, above which no better order is searched for: a search
@@ -50,8 +50,8 @@ ZEROS_SHARE = 0.25
 """Share of zeros among the tables' cells above which sparse tables may be much smaller than dense ones."""
 
 SEARCHED_ORDER_FACTOR = 4.0
-"""Memory of the order after a search, as a multiple of the memory limit, above which no order is expected to fit:
-longer searches save a factor of two."""
+"""Memory of the order after a search, as a multiple of the memory limit, above which no order is expected to fit: a
+longer search saves only about a factor of two."""
 
 MAX_SLICED_PLAN_SECONDS = 1e7
 """Estimated seconds of an elimination above which slices are not tried, because they take even longer. The search for

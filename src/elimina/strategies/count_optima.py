@@ -44,7 +44,7 @@ _BOUNDS_SECONDS, _BOUNDS_SHARE = 4.0, 0.25
 _MAX_LISTED = 100_000
 """Largest number of optima that branch and bound lists."""
 
-_CELL_BYTES = 16  # 8 in the sum of a bucket's tables, and 8 in the table derived from it
+_CELL_BYTES = 16  # 8 bytes in the sum of a bucket's tables, and 8 in the table derived from it
 
 
 def count_optima(facts: Facts, _: Row) -> Portfolio:

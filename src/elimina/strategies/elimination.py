@@ -166,7 +166,10 @@ def _clock_of(facts: Facts, row: Row) -> tuple[Callable[[], float], float]:
 
 
 def mini_buckets(facts: Facts, row: Row) -> Portfolio:
-    """Run mini-buckets, small ones first; the largest with and without cost shifting, and by content and by scope."""
+    """Run mini-buckets, small ones first.
+
+    The largest ones run with and without cost shifting. Their buckets are partitioned by content, and then by scope.
+    """
     return (yield from _bounded(facts, facts.options, row.rows))
 
 

@@ -52,5 +52,5 @@ def estimates(facts: Facts, row: Row, begin: Callable[[Facts, int], Estimation])
 
 
 def least_memory(facts: Facts, _: Row) -> Attempt:
-    """Return the failure of elimination, and state the memory that an estimate needs."""
+    """Return the failure of elimination; its text also states the memory that an estimate needs."""
     return Attempt(None, MemoryLimitError(needs_for_estimate(str(facts.failure), written_bytes(facts.problem))))

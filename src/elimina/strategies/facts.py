@@ -143,7 +143,7 @@ class Facts:
 
     @cached_property
     def quick_order(self) -> Order:
-        """Best order so far when a condition first needs one: at a call's start, an order found in milliseconds."""
+        """Best order so far, looked up once. At the start of a call, it is an order found in milliseconds."""
         return self.solver.rough_order()
 
     @property

@@ -24,7 +24,7 @@ POSTERIOR_BOUNDS_TIME_SHARE = 0.5
 """Share of the remaining time for bounds on the posterior of one variable."""
 
 
-# Strategies are imported when their rows run.
+# The module of a strategy is imported only when a row of the schedule uses it.
 _ESTIMATES = loaded_on_use("elimina.strategies.posterior_estimates", "posterior_estimates")
 _first_posteriors = loaded_on_use("elimina.strategies.posterior_estimates", "first_posteriors")
 

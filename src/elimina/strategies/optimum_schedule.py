@@ -12,7 +12,7 @@ from elimina.strategies.row import Row
 from elimina.strategies.schedule import BEGIN, RUN, Rows, elimination_by
 from elimina.system import loaded_on_use
 
-# Strategies are imported when their rows run.
+# The module of a strategy is imported only when a row of the schedule uses it.
 _search = partial(loaded_on_use, "elimina.strategies.search_strategies")
 _LOCAL_SEARCH = loaded_on_use("elimina.strategies.local_search_strategy", "local_search")
 _FILTERING = loaded_on_use("elimina.strategies.filtering_strategy", "filtered_elimination")

@@ -91,7 +91,7 @@ class Solver:
         self.k_best_search: KBestSearch | None = None
         self._first: Preparation | None = None
         self._ladder: Iterator[PlannedProblem] | None = None
-        self._grown = 0  # bytes by which preparation and order searches have grown the process; plans include them
+        self._grown = 0  # bytes that preparation and order searches added to the process; plans include them
 
     def begin(self) -> None:
         """Prepare the problem."""
@@ -211,7 +211,7 @@ class Solver:
         with self.run.phase("order"), self._for_planning():
             order = quick_order(self.problem, self.options, seconds)
         if rough.total_cells < order.total_cells:
-            # The rough order stays. It is charged with the time of this search, so that a search of the same length is
+            # The rough order stays. The time of this search is added to its own, so that a search of the same length is
             # not repeated.
             order = rough._replace(method=order.method, seconds=rough.seconds + order.seconds)
         assert self._first is not None
@@ -219,14 +219,14 @@ class Solver:
         return order
 
     def planned_order(self) -> tuple[int, ...] | None:
-        """Return the order of an earlier plan, preceded by variables without a table in it; None: no earlier plan."""
+        """Return the order of an earlier plan; None: no earlier plan. Free variables that it lacks come first."""
         if self._first is None or self._first.order is None:
             return None
         order = tuple(self._first.order)
         return (*sorted(set(self._first.problem.free).difference(order)), *order)
 
     def trial_plan(self, order: Order, options: CheckedOptions) -> Plan:
-        """Return a plan for its estimates only, in this order unless the options contain one."""
+        """Return a plan of which only the estimates are used. An order in the options replaces ``order``."""
         if isinstance(options.order, str):
             options = replace(options, order=order.order)
         with self.run.phase("plan"), self._for_planning():

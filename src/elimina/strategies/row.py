@@ -92,7 +92,8 @@ def walk(rows: tuple[Row, ...], facts: Facts) -> Portfolio:
     """Run the rows whose conditions hold, one after another, until an outcome makes a row the last one.
 
     Returns:
-        The outcome of the last row; if no row was the last one, the outcome of the latest row that could have been.
+        The outcome that made a row the last one. If none did, the outcome of the latest row whose ``ends`` is not
+        ``never``.
     """
     last = Attempt()
     for row in rows:

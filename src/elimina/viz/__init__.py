@@ -1,4 +1,4 @@
-"""Pictures of models: the network, its posteriors, and the junction tree of an elimination order; and of answers."""
+"""Pictures of models (the network, its posteriors, the junction tree of an elimination order) and of answers."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def plot_joint(table: NamedTable) -> Picture:
         The picture: notebooks show it, ``save`` writes it.
 
     Raises:
-        TypeError: ``table`` is no ``NamedTable``.
+        TypeError: ``table`` is not a ``NamedTable``.
         InputError: matplotlib is not installed, or the table has another number of variables.
 
     Examples:

@@ -1,4 +1,4 @@
-"""Layouts of diagrams, chosen by their graphs, in units of the medium."""
+"""Layouts of diagrams. The graph decides the kind of layout; lengths are in the units of the nodes' sizes."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ number of decades for a logarithmic axis with labels at 2 and 5."""
 
 _MAX_TICKS = 5
 _UNKNOWN_END = 1.1
-"""End of a run of unknown time, relative to the time of its last bounds."""
+"""Drawn end of a run of unknown duration, relative to the time of its last bounds."""
 
 Tick = tuple[float, str]
 
@@ -42,7 +42,7 @@ class StepChart(NamedTuple):
     Attributes:
         title: Description of the chart.
         series: Lines of the chart, at least one.
-        end: Seconds at which the last values still hold.
+        end: Time in seconds up to which the last values are drawn.
         unit: Label of the axis of values.
         is_band: True if the area between the first two series is filled.
     """

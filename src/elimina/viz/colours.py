@@ -18,7 +18,7 @@ _WHITE_INK_SHARE = 0.65
 
 
 def node_fills(diagram: Diagram, scale: tuple[str, str] = LIGHT_SCALE) -> list[str]:
-    """Return the fill of each node by the first colouring, or the usual one; observed nodes have a separate colour."""
+    """Return the fill of each node: that of the first colouring, or the default; observed nodes have another colour."""
     fills = [FILL] * len(diagram.names)
     if diagram.colourings:
         colouring = diagram.colourings[0]

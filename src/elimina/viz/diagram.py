@@ -65,7 +65,7 @@ class Diagram:
         weights: Widths of the edges, relative to one another; empty if all are equal.
         counts: Text inside each node instead of its name.
         captions: Lines below each node.
-        bars: Rows inside each node, below its name: a text, and a share of a bar.
+        bars: Rows inside each node, below its name: a text, and the filled share of a bar.
         dashed: Edges, by number, that are dashed.
         marked: Nodes with evidence.
         details: Lines that describe each node: a text, and a share for a bar or None.

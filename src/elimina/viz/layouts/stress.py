@@ -23,8 +23,9 @@ def stress_layout(count: int, edges: Sequence[tuple[int, int]]) -> Points:
 
     Connected components stand side by side. Each begins with pivots (Brandes, Pich, 2007, "Eigensolver methods for
     progressive multidimensional scaling of large data") and minimises the stress by majorisation (Gansner, Koren,
-    North, 2004, "Graph drawing by stress majorization"): of all pairs, or in components of over 400 nodes of
-    neighbours, and of nodes and pivots (Ortmann, Klimenta, Brandes, 2016, "A sparse stress model").
+    North, 2004, "Graph drawing by stress majorization"). This is the stress of all pairs of nodes or, in components of
+    over 400 nodes, that of neighbours and of pairs of a node and a pivot (Ortmann, Klimenta, Brandes, 2016, "A sparse
+    stress model").
 
     Args:
         count: Number of nodes.
