@@ -178,7 +178,7 @@ def cause(ended_by: End) -> End | EndedBy:
 
 
 def word() -> str:
-    """Return the word for the signal that came, which a command without an answer prints as its last line."""
+    """Return the word for the signal that came; a command without an answer prints it as its last line."""
     return _WORDS[signal.Signals(_State.came or signal.SIGINT)]
 
 

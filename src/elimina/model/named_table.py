@@ -162,8 +162,8 @@ class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
         return outputs[0] if len(outputs) == 1 else numbers
 
     def __getattr__(self, name: str) -> Any:
-        # To copy an object, Python looks up private names before ``array`` is set. Without this check, the lookup would
-        # recurse without end.
+        # Python copies an object by looking up private names before ``array`` is set. Without this check, the lookup
+        # would recurse without end.
         if name.startswith("_") or name in NamedTable.__slots__ or not hasattr(self.array, name):
             raise AttributeError(f"a NamedTable has no attribute {name!r}")
         return getattr(self.array, name)

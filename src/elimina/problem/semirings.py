@@ -243,7 +243,7 @@ SEMIRINGS = {semiring.name: semiring for semiring in _ALL}
 
 
 def scale_exponents(highs: NDArray[np.float64], dtype: str) -> NDArray[np.float64]:
-    """Return the exponents of the powers of two by which steps divide the messages that they read.
+    """Return an exponent for each message: steps that read the message divide it by this power of two.
 
     Args:
         highs: Largest value of each message.

@@ -23,7 +23,7 @@ _MAX_NAMED_NODES = 150
 """Largest number of nodes whose names are all shown at first; the layout then leaves space for them."""
 
 _DOT, _NAME_HEIGHT, _NAME_WIDTH, _LETTER, _NAME_LETTERS = 0.33, 0.25, 0.4, 0.09, 16
-"""Diameter of a node, height of a name, its width without letters, and width of a letter, in units of about an inch; and
+"""Diameter of a node, height of a name, its width without letters, and width of a letter, in units of about an inch;
 largest number of letters of a name."""
 
 _DROP, _GAP, _EDGE = 0.42, 0.05, 0.75

@@ -249,8 +249,7 @@ class Call(Clock):
                 try:
                     self._end()
                 except KeyboardInterrupt:
-                    # A second interrupt discards the answer. An interrupt while the time limit ends the work is only the
-                    # first.
+                    # A second interrupt discards the answer. An interrupt after the time limit is a first one.
                     if ended_by == "interrupt":
                         raise
                     ended_by = "interrupt"
