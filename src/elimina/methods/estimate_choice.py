@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from elimina.methods.sum_estimate import SampleFolds, SumEstimate, hellinger_distances
 
 DOUBT_SHARE = 0.25
-"""Share of the distance from another method's estimate, as far as this method's error does not explain it, that counts
-as error if no samples decide."""
+"""Share of an unexplained distance from another method's estimate that counts as error if no samples decide. The stated
+error of the other method explains a part of the distance."""
 
 RELIABLE_TRUST = 3
 """Least rank at which a method's own error is trusted: it is usually within a factor of three of the true error."""

@@ -60,7 +60,7 @@ LEADER_FACTOR = 3.0
 SAMPLING_FACTOR, SAMPLING_AGE_SECONDS = 4.0, 3.0
 """Limits of a reduction of time shares. If the current estimate comes from samples, the time share of another method is
 divided by the ratio of its error to the error of the samples. This divisor is at most the first limit. It applies only
-after the total seconds of the second limit, because some methods start slowly and end well."""
+when all methods together have run for the second limit, because some methods start slowly and end well."""
 
 
 class _Run:
