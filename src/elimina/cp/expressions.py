@@ -179,7 +179,7 @@ class Expression(Slotted):
     __rxor__ = __xor__
 
     def implies(self, other: Operand) -> Combination:
-        """Return the condition that this Boolean is 0, or the other one holds."""
+        """Return the condition that the other condition holds if this Boolean is 1."""
         return Combination("or", (~self, other))
 
     def __eq__(self, other: Operand) -> Relation:  # type: ignore[override]
@@ -259,7 +259,7 @@ class Condition(Slotted):
         return self._truth
 
     def implies(self, other: Operand) -> Combination:
-        """Return the condition that this one does not hold, or the other one holds."""
+        """Return the condition that the other condition holds if this one does."""
         return Combination("or", (~self, other))
 
     def __invert__(self) -> Condition:

@@ -147,7 +147,10 @@ class FilterBucket(Bucket):
         return super().combinations if self._limit is None else 0
 
     def _add_up(self, send: Send) -> None:
-        """Send the cost of the subtree's values to the parent once all children sent theirs; a root sends limits."""
+        """Send the cost of the subtree's values to the parent once all children have sent theirs.
+
+        A root then sends limits to its children.
+        """
         if len(self._costs_below) < len(self._traversal.children):
             return
         costs = [self._spent, *self._costs_below.values()]

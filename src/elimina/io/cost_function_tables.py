@@ -57,7 +57,7 @@ class CostFunctionTables:
         self.tables.append(Table(scope, np.where(costs >= self.limit, FORBIDDEN, costs)))
 
     def add(self, chains: Sequence[Chain]) -> None:
-        """Add the sum of chains over the same variables: one table of few cells, or else the tables of each chain."""
+        """Add the sum of chains over the same variables: as one table of few cells, or else as tables of each chain."""
         scope = tuple(sorted(chains[0].scope)) if chains else ()
         shape = [self.sizes[v] for v in scope]
         if math.prod(shape) > _MAX_SINGLE_TABLE_CELLS:

@@ -83,7 +83,7 @@ def as_model(model: ModelLike, argument: str = "model", others: str = "") -> Mod
     prefix = next((prefix for prefix in _ADVICE if full_name.startswith(prefix)), None)
     if prefix is not None:
         raise TypeError(f"{argument} is {_ADVICE[prefix]}")
-    # A user's class may derive from one of the packages', so the base classes are searched, too.
+    # A user's class may derive from a class of these packages, so base classes are searched, too.
     for package in (base.__module__.partition(".")[0] for base in type(model).__mro__):
         if package in CONVERTERS:
             module, function = CONVERTERS[package]

@@ -312,7 +312,10 @@ def _highest(template: Element) -> int:
 
 
 def _filled(template: Element, arguments: Sequence[str], highest: int) -> Element:
-    """Return a template with arguments in place of placeholders; ``%...`` stands for those after the highest number."""
+    """Return a template with arguments in place of placeholders.
+
+    ``%...`` stands for all arguments after the one with the highest number.
+    """
 
     def argument(match: re.Match[str]) -> str:
         if match[1] == "...":

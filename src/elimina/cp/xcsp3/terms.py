@@ -485,4 +485,4 @@ _FUNCTIONS: dict[str, tuple[int, int, Callable[[Terms, list[Operand]], Operand]]
 """Operator -> least and greatest number of arguments, and function that returns its value."""
 
 _BOOLEAN_ARGUMENTS = {**dict.fromkeys(("not", "and", "or", "xor", "iff", "imp"), MAX_ITEMS), "if": 1}
-"""Operator -> number of its first arguments that are Booleans."""
+"""Operator -> number of leading arguments that are Booleans."""

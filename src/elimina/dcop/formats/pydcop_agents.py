@@ -21,8 +21,9 @@ def owners(
     """Choose the owner of each variable.
 
     A variable that an agent must host belongs to it. Variables that are to be hosted together belong to the agent of
-    the first of them that already has one. Each other variable (with those that are to be hosted with it) belongs, in
-    turn, to the first of the agents with the fewest variables: with enough agents, each variable gets one.
+    the first of them that already has one. The other variables are assigned one after another, each with those that are
+    to be hosted with it. The owner is the first of the agents with the fewest variables so far. With enough agents,
+    each of them gets at most one such group.
 
     Args:
         variables: Variables in the order of the file.
