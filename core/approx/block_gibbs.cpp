@@ -59,7 +59,8 @@ void BlockGibbs::draw(const ConditionedTree& block, std::size_t chain, std::size
 
 void BlockGibbs::exchange(const ConditionedTree& block, std::size_t chain, std::size_t power, const Counts& counts) {
   const std::size_t first = chain * powers() + power, second = first + 1;
-  // Logarithms of the sum over the block, given each replica's state, at both powers.
+  // Logarithms of the sum over the block for each replica's state at each of the two powers; `second_at_first`: the
+  // second replica's state at the first power.
   const double first_at_first = collect(block, power, first), second_at_first = collect(block, power, second);
   const double first_at_second = collect(block, power + 1, first), second_at_second = collect(block, power + 1, second);
   double* const moments = counts.moments.data() + (power + 1) * kMoments;

@@ -1,6 +1,6 @@
-// Gibbs sampling of blocks: variables that bounded tables eliminate given all others are drawn together, from their
-// exact distribution (Jensen, Kong and Kjaerulff 1995, "Blocking Gibbs sampling in very large probabilistic expert
-// systems").
+// Gibbs sampling of blocks. A block is a set of variables that tables of bounded size can eliminate while all other
+// variables keep their states. The variables of a block are drawn together, from their exact distribution given the
+// others (Jensen, Kong and Kjaerulff 1995, "Blocking Gibbs sampling in very large probabilistic expert systems").
 #pragma once
 #include <cstdint>
 #include <random>

@@ -6,8 +6,8 @@
 namespace elimina::approx {
 namespace {
 
-// Adds or copies runs, each from one cell or from consecutive cells; the compiler unrolls the loop for short constant
-// runs.
+// Adds to or overwrites the runs of a block. The source of a run is a single cell (`kRepeats`) or as many consecutive
+// cells. The compiler unrolls the inner loop if `run` is a small constant.
 template <bool kReplaces, bool kRepeats>
 inline void spread_runs(std::span<const int> offsets, i64 run, const double* __restrict source,
                         double* __restrict block) {
@@ -93,7 +93,7 @@ void BlockLayout::set(std::span<const i64> sizes, std::span<const i64> strides) 
   is_repeated_ = axes > 0 && strides.back() == 0;
   while (axes > 0 && strides[axes - 1] == (is_repeated_ ? 0 : run_)) run_ *= sizes[--axes];
   offsets_.assign(1, 0);
-  // Slowest axis first: each faster axis repeats every offset.
+  // From the slowest axis to the fastest: an axis turns each offset into one offset for each of its values.
   for (std::size_t axis = 0; axis < axes; ++axis) {
     const std::size_t count = offsets_.size();
     const i64 size = sizes[axis];

@@ -123,7 +123,7 @@ void look(i64 cells) {
 }
 
 double calibrate(const RootedCliques& cliques, std::span<const i64> sizes, double* tables) {
-  // Below this value, the reciprocal of a message's largest cell may leave the range of floats.
+  // If the largest cell of a message is below this value, its reciprocal may leave the range of floats.
   constexpr double least_scale = 1e-290;
   struct Message {
     i64 start;

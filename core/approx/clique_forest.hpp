@@ -54,7 +54,7 @@ struct RootedCliques {
   std::vector<int> parents;    // position of each clique's parent; -1: none
   std::vector<i64> firsts{0};  // first cell of each table, and the number of all cells at the end
 
-  // Sets `positions` to the position here of each clique of the forest; -1 for a removed clique.
+  // Sets `positions` to the position of each clique of the forest in these lists; -1 for a removed clique.
   RootedCliques(const CliqueForest& forest, std::span<const i64> sizes, std::vector<int>& positions);
 
   std::size_t size() const { return parents.size(); }

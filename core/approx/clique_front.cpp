@@ -48,6 +48,7 @@ CliqueFront::Belief CliqueFront::marginal_of(int clique, std::span<const int> ax
 }
 
 double CliqueFront::price(double information, int variable) const {
+  // The price of a removal is its loss of information, relative to the logarithm of the variable's number of states.
   // Prices that differ by rounding alone count as equal, so that the order does not depend on the machine.
   constexpr double steps = 1e10;
   return std::round(steps * information / std::log(double(sizes_[variable]))) / steps;

@@ -5,10 +5,10 @@
 namespace elimina::approx {
 
 // A calibrated tree of cliques, from which the weakest dependences are removed first.
-// An edge connects two variables of a clique. Removing an edge that no other clique has costs the conditional mutual
-// information of its variables given the clique's other variables: the Kullback-Leibler divergence grows by this
-// amount, and the marginals of the remaining cliques do not change (Deshpande, Garofalakis and Jordan 2001, "Efficient
-// stepwise selection in decomposable models").
+// An edge connects two variables of a clique. It can be removed if no other clique has this edge. The Kullback-Leibler
+// divergence then grows by the conditional mutual information of the two variables given the clique's other variables,
+// and the marginals of the remaining cliques do not change (Deshpande, Garofalakis and Jordan 2001, "Efficient stepwise
+// selection in decomposable models").
 class CliqueFront : public CliqueForest {
  public:
   explicit CliqueFront(std::span<const i64> sizes) : sizes_(sizes) {}

@@ -18,8 +18,8 @@ constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 // Products below this may leave the range of floats.
 constexpr double kLeastProduct = 1e-290;
 
-// A product that underflows is below 1e-308. If the scales of the node and of its ancestors multiply to more than the
-// exponential of this limit, such a product contributes less than 1e-90 of the sum.
+// A product that underflows is below 1e-308. Its share of the sum is at most 1e-308 divided by the scales of the node
+// and of its ancestors: below 1e-90 if the logarithms of these scales add up to more than this limit.
 constexpr double kLeastLogScales = -500;
 
 }  // namespace

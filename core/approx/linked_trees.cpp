@@ -14,8 +14,8 @@ namespace {
 // Smallest weight of a state in a forecast, so that no state is excluded.
 constexpr double kLeastForecast = 1e-2;
 
-// Divides tables by others, then each quotient by its largest value; returns the sum of the natural logarithms of these
-// largest values.
+// Divides each clique's table by its table in `denominators`, then the quotient by its largest value; returns the sum
+// of the natural logarithms of these largest values.
 double divide(const RootedCliques& cliques, std::vector<double>& numerators, std::span<const double> denominators) {
   double log_scale = 0;
   for (std::size_t number = 0; number < cliques.size(); ++number) {

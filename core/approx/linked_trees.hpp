@@ -3,8 +3,10 @@
 // A clique tree grows by factors and eliminations as long as its cliques stay within a bound. Then its front (the
 // cliques shared with later factors) is approximated by smaller cliques, and these begin the next tree (Bathla and
 // Vasudevan 2023, "IBIA: an incremental build-infer-approximate framework for approximate inference of partition
-// function"). Marginals also depend on later trees: both directions are messages of expectation propagation (Minka
-// 2001) over the cliques of the fronts, so that further passes improve the approximations of the fronts, too.
+// function").
+// Marginals also depend on later trees, so messages pass in both directions: they are messages of expectation
+// propagation (Minka 2001) over the cliques of the fronts, and further passes improve the approximations of the fronts,
+// too.
 #pragma once
 #include <memory>
 #include <stdexcept>
@@ -23,7 +25,7 @@ class RankedFactors {
   std::span<const int> scope(int factor) const { return scopes_[factor]; }
   const double* table(int factor) const { return tables_.data() + firsts_[factor]; }
   std::span<const int> bucket(int rank) const { return buckets_[rank]; }
-  // Largest number of cells of a factor, or of states of a variable.
+  // The largest number of cells of a factor or, if that is larger, of states of a variable.
   i64 most_cells() const { return most_cells_; }
 
  private:

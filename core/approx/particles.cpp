@@ -41,7 +41,7 @@ void Particles::resample_if_uneven(i64 number, double point) {
   const std::size_t count = logs_.size();
   if (share_out() >= least_share * double(count)) return;
   log_mean_ += log_sum_ - std::log(double(count));
-  // Systematic resampling: evenly spaced points on the line of shares.
+  // Systematic resampling: evenly spaced points on the cumulative shares.
   std::vector<std::int32_t>& origin = origins_.emplace_back(count);
   double end = shares_[0];
   std::size_t sample = 0;

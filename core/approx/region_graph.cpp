@@ -185,7 +185,8 @@ bool RegionGraph::count_inner() {
     if (number != 0) {
       parents_.append(regions);
     } else {
-      // The outer regions of a set already agree on this scope through larger inner regions, so one of them suffices.
+      // Larger inner regions already keep the outer regions of a set in agreement on this scope, so one edge for each
+      // set suffices.
       Scope firsts;
       for (std::size_t i = 0; i < regions.size(); ++i)
         if (sets.root(i) == i) firsts.push_back(regions[i]);

@@ -175,8 +175,8 @@ double RegionPropagation::update(std::size_t number, double damping) {
   const std::int64_t cells = inner.cells, count = std::int64_t(inner.last - inner.first);
   double* belief = inner_logs_.data() + inner.begin;
   const double* tangent = is_tangent_ ? tangents_.data() + inner.begin : belief;
-  // The sum of logarithms below is divided by `weight`, at least 1. Its excess over `plain_weight` goes to `tangent`:
-  // the previous belief or, in the double loop, the tangent point.
+  // The new logarithms are the sum of logarithms below divided by `weight`, at least 1. The difference between `weight`
+  // and `plain_weight` is the weight of `tangent`: the previous belief or, in the double loop, the tangent point.
   const double plain_weight = double(count) + inner.number;
   const double weight = std::max(1.0, is_tangent_ ? double(count) + inner.convex_number() : plain_weight);
   // Marginals of the outer regions over the inner one's variables, and the logarithms of their inverses.
@@ -193,7 +193,7 @@ double RegionPropagation::update(std::size_t number, double damping) {
   }
   for (std::int64_t i = 0; i < count * cells; ++i) margin_logs_[i] = 1 / std::max(margins_[i], kLeastProbability);
   logarithms(margin_logs_.data(), count * cells);
-  // The belief's logarithm: log marginal minus log message, summed over the outer regions, plus the share of `tangent`,
+  // The belief's logarithm: log marginal minus log message, summed over the outer regions, plus the weighted `tangent`,
   // all divided by `weight`.
   sums_.assign(cells, 0.0);
   for (std::int64_t k = 0; k < count; ++k) {
@@ -277,7 +277,7 @@ bool RegionPropagation::run(double tolerance, double damping, std::uint64_t swee
 bool RegionPropagation::run_double_loop(double tolerance, double precision, std::uint64_t inner_sweeps,
                                         std::uint64_t sweeps) {
   if (!is_tangent_) {
-    // Messages of a run that has not converged may be far apart, so all start again.
+    // If an earlier run did not converge, its messages may be far from a solution, so all messages are reset.
     is_tangent_ = true;
     for (double& message : messages_) message = message == kForbidden ? message : 0.0;
     for (double& log : inner_logs_) log = log == kForbidden ? log : 0.0;

@@ -81,8 +81,9 @@ struct StateSums {
   std::span<double> products;  // sum over groups: the total weight of samples with the state times that of all samples
 };
 
-// Adds the weights of samples in groups of `group`, each group to the next fold. `states`: a row for each variable;
-// `starts`: for each row, position in the sums of the variable's first state; `first`: number of the first group.
+// Adds the weights of samples in groups of `group`; successive groups go to successive folds, and to the first one
+// again after the last. `states`: a row for each variable; `starts`: for each row, position in the sums of the
+// variable's first state; `first`: number of the first group.
 void add_weights(std::span<const std::int32_t> states, std::span<const double> weights, i64 group, i64 first,
                  std::span<const i64> starts, StateSums sums);
 

@@ -13,7 +13,7 @@ namespace {
 // Bytes of an interface's cell: a number for each direction.
 constexpr double kMessageBytes = 16;
 
-// Bytes of a tree's cell during calibration: a belief, and a share of a front or a message.
+// Bytes of a tree's cell during calibration: 8 for the belief, and 8 for the cells of a front or of messages.
 constexpr double kCalibratedBytes = 16;
 
 // Bytes of a clique without its table.
@@ -227,8 +227,8 @@ int TreeBuilder::gather(Growing& tree, std::span<const int> shared) {
   }
 }
 
-// Removes dependences from a front until the clique with most of the variables `shared` has all of them, or has room
-// for another one of them.
+// Removes dependences from a front. Ends once the clique with most of the variables `shared` has all of them, or once
+// another one of them can be carried to this clique without making a clique too large.
 void TreeBuilder::shorten(CliqueFront& front, std::span<const int> shared) {
   for (;;) {
     std::vector<int> candidates;

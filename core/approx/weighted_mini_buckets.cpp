@@ -308,8 +308,8 @@ void WeightedMiniBuckets::release_tables() {
   records_ = {};
 }
 
-// Calls a function with the first column of each block of a node's table, after setting the layouts and the blocks'
-// offsets in the sources.
+// Calls a function with the first column of each block of a node's table, after setting the layouts of its source
+// tables and the block's offsets in these.
 template <class Work>
 void WeightedMiniBuckets::for_blocks(int node, const Work& work) {
   const std::span<const int> clique = cliques_[node];

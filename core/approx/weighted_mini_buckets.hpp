@@ -1,4 +1,5 @@
-// Weighted mini-buckets (Liu and Ihler 2011) over one tree, with the gradient by weights and shifted costs.
+// Weighted mini-buckets (Liu and Ihler 2011) over one tree, with the gradient of the bound with respect to weights and
+// shifts of costs.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -117,8 +118,8 @@ class WeightedMiniBuckets {
   std::vector<int> copies_;
   double rounding_ = 0;
 
-  // The current block: its table, and the largest magnitude of each column; layouts and offsets in its sources; sizes
-  // of its node's axes, and the position along them.
+  // The current block: its table, and the largest magnitude of each column; layouts of the source tables, and the
+  // block's offsets in these; sizes of the node's axes, and the block's position along them.
   std::vector<double> block_, magnitudes_;
   std::vector<BlockLayout> layouts_;
   std::vector<i64> source_offsets_, axis_sizes_, counts_;

@@ -36,7 +36,7 @@ inline std::vector<std::size_t> checked_cells(const std::vector<int>& sizes, con
     std::size_t product = 1;
     for (const elimina::network::Var v : scopes[f]) {
       if (v < 0 || std::size_t(v) >= sizes.size()) throw nanobind::index_error("a scope names no variable");
-      // Limited to one more than the number of costs, so that the product cannot overflow.
+      // The product is capped at one more than the number of costs, so that it cannot overflow.
       product = std::min(product * std::size_t(sizes[v]), cell_count + 1);
     }
     cells[f + 1] = std::min(cells[f] + product, cell_count + 1);

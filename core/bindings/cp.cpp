@@ -55,7 +55,7 @@ Argument argument_of(const Numbers& numbers) {
   return result;
 }
 
-// A solver; the first search closes it.
+// A solver. The first search closes it: nothing can be added afterwards.
 struct Model {
   Solver solver;
   bool searched = false;
@@ -196,7 +196,7 @@ Values sizes(const Model& model) {
   return result;
 }
 
-// Propagates to a fixpoint; returns nullopt if the time passes before. Raises the exception of a signal's handler.
+// Propagates to a fixpoint; returns nullopt if the time is up before. Raises the exception of a signal's handler.
 std::optional<bool> propagate(Model& model, double seconds) {
   model.searched = true;
   Engine& engine = model.solver.engine();
@@ -321,7 +321,8 @@ void bind_cp(nb::module_& m) {
               Model& model = nb::cast<Model&>(copy);
               options = options_of(model, rules, minimise, restarts, relax, free, seed, seconds, nodes, failures);
               options.portfolio = portfolio.has_value();
-              // Threads search on during a pause; within a tenth of a second, most have a first solution.
+              // With several threads, the first pause comes after a tenth of a second: most searches have a solution by
+              // then, and threads continue during a pause.
               if (portfolio) options.pauses = {copies.size() > 1 ? 0.1 : 0.0, 2};
               if (portfolio) std::tie(options.stretch_scale, options.has_orderings) = *portfolio;
               if (hints) options.hints = hints_of(model, *hints);

@@ -49,7 +49,7 @@ nb::dict above(const Traversal& traversal) {
   return visits;
 }
 
-// Traversals in the order of their variables, and the agents that own the variables.
+// The traversals of all variables in the order of their numbers, and the agents that own the variables.
 struct Team {
   std::vector<Traversal*> traversals;
   std::vector<int> owners;

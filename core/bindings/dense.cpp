@@ -57,7 +57,7 @@ struct CaseWork {
   i64 steps;
 };
 
-// Plans a case; returns its work, or nullopt if no plan fits.
+// Plans a case (a set of observed values); returns its work, or nullopt if no plan fits.
 std::optional<CaseWork> measure(CasePlanner& planner, Words<const int> values) {
   const CaseProgram* program = planner.plan(values.data());
   if (!program) return std::nullopt;
@@ -142,7 +142,7 @@ class DenseSession {
     start(semiring, parameter, integer_parameter, i64(starts.size()), outputs, threads);
   }
 
-  // Records are made later, from the layout, so the caller keeps the layout alive.
+  // The session writes the records from the layout when they are needed, so the caller keeps the layout alive.
   DenseSession(const std::string& semiring, double parameter, i64 integer_parameter, const plan::LaidOutSteps& layout,
                Words<const i64> outputs, Arena arena, Words<double> peaks, int threads)
       : arena_(arena), peaks_(peaks) {

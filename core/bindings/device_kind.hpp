@@ -23,8 +23,9 @@ struct DeviceKind {
   }
 };
 
-// Returns a finder of a solver's device. `find` returns the future of a device kind or of None; an unusable device
-// counts as None. The finder returns nullopt until the future is done.
+// Returns a function that finds a solver's device. It gets a future from `find`, and returns nullopt until the future
+// is done. The result of the future is a device kind or None; the function returns nullptr for None or an unusable
+// device.
 inline Solver::FindDevice finder_of(nanobind::object find) {
   return
       [find = std::move(find), future = nanobind::object()]() mutable -> std::optional<std::unique_ptr<FilterDevice>> {

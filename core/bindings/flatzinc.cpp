@@ -60,7 +60,7 @@ RecordedOutput shown(const flatzinc::Document& document, const flatzinc::Instanc
   return {nb::str(output.name.data(), output.name.size()), is_array, nb::cast(rows_of(views)), index_sets};
 }
 
-// Returns the items of a document that was posted to a record.
+// Returns a document's variables and outputs, with the constraints that the instance posted to a record.
 Recording recording_of(const flatzinc::Document& document, const flatzinc::Instance& instance,
                        const flatzinc::Record& record) {
   nb::list posts, names;
@@ -190,7 +190,7 @@ class FlatZinc {
     std::unique_ptr<flatzinc::Instance> instance;
   };
 
-  // Makes instances of the same items for other threads.
+  // Posts the same items to a further solver for each of `count` threads.
   void copy(int count, const nb::object& poll) {
     Ended ended;
     const flatzinc::Poll go_on = [&] { return report(poll, ended); };
@@ -227,7 +227,7 @@ class FlatZinc {
 Recording read_record(const nb::bytes& text) {
   const std::string_view view(text.c_str(), text.size());
   const auto document = flatzinc::parse_text(view, {});
-  // Arguments are checked by posting to a solver.
+  // A record accepts any arguments, so a solver checks them first.
   Solver solver;
   flatzinc::Instance(document, solver, {}).options();
   flatzinc::Record record;

@@ -68,7 +68,7 @@ class View {
   const Described* array_;
 };
 
-// Attributes of a table that are read.
+// What is read from a table's attributes.
 struct Read {
   Source source;
   std::vector<int> scope;
@@ -234,7 +234,7 @@ nb::list values(const TableList& self, const std::vector<i64>& assignment) {
   return entries;
 }
 
-// Groups of tables with nested scopes.
+// Groups of tables with nested scopes: the scope and the tables of each group.
 struct GroupArrays {
   Array<i64> scope_starts;
   Array<i64> scope_variables;

@@ -13,8 +13,8 @@ bool is_packing(const network::Network& model);
 // two-valued, and depends on a count alone.
 void count(Function& f, const std::vector<int>& size);
 
-// Replaces functions that forbid one pair of values each: for a clique of three or more values, all pairs of which are
-// forbidden, one function allows at most one of the values.
+// Replaces functions that each forbid one pair of values. If all pairs of three or more values are forbidden (a
+// clique), one function that allows at most one of these values replaces the pairs' functions.
 void join_pairs(std::vector<Function>& functions, const std::vector<int>& size);
 
 }  // namespace elimina::consistency

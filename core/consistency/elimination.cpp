@@ -15,14 +15,14 @@ constexpr std::size_t most_steps = 1 << 12;
 
 }  // namespace
 
-// A function along a variable and its free neighbours; the function's other variables have values.
+// A function as a table over a variable and its free neighbours; the function's other variables have values.
 struct Propagator::Term {
   const Cost* table;
   std::array<std::size_t, 1 + most_neighbours> stride;
   std::array<const Cost*, 1 + most_neighbours> shift;
   Cost fixed;
 
-  // Moves to a row: the costs along the variable, for values of its neighbours.
+  // Moves to the row with these values of the neighbours: the costs of the variable's values.
   void enter(const std::array<int, most_neighbours>& value) {
     row = table;
     less = fixed;

@@ -17,7 +17,8 @@ inline constexpr Cost forbidden = Cost{1} << 60;
 
 struct Function : network::Function {
   std::vector<Cost> transposed;  // for functions of two variables: the costs with the first one fastest
-  // For each position, offset of the costs shifted to the variable, one for each value.
+  // For each position, where the costs shifted to the variable at this position begin; there is one for each of its
+  // values.
   std::vector<std::size_t> shift;
   std::size_t base = 0;     // index of the cell of the first values
   bool is_counted = false;  // true: the table has a cell for each count, and strides of 1 or -1 (counted.hpp)

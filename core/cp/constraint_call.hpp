@@ -110,7 +110,7 @@ class ConstraintCall {
 };
 
 // Posts a Boolean for the order of each two tasks that run one after another, unless there are too many tasks, or one
-// takes no time. All durations must be constants.
+// of the two takes no time. All durations must be constants.
 void post_task_orders(const ConstraintCall& call, const Views& starts, const Views& durations);
 // Posts tasks that share a capacity. They run one after another, and the function returns true, if no two fit together,
 // each fits alone, and all durations and demands are fixed.

@@ -10,7 +10,8 @@ void post_equal(Engine& engine, View x, View y, Control control = {});
 void post_different(Engine& engine, View x, View y, Control control = {});
 void post_at_most(Engine& engine, View x, View y, Control control = {});
 
-// Comparisons of sums of coefficients times variables. Propagation is bounds consistent, for equations over the reals.
+// Comparisons of sums of coefficients times variables. Propagation achieves bounds consistency; for equations, over the
+// reals.
 enum class Relation : std::uint8_t { equal, different, at_most };
 void post_linear(Engine& engine, Relation relation, const Values& coefficients, const Views& xs, Value bound,
                  Control control = {});

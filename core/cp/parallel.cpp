@@ -193,8 +193,8 @@ bool ParallelSearch::search_part(Worker& worker) {
   return status == Status::complete;
 }
 
-// Offers the solution of a thread, unless a better one is known; waits while too many wait. Returns false if the search
-// has ended.
+// Offers the solution of a thread, unless a better one is known; waits while too many solutions wait. Returns false if
+// the search has ended.
 bool ParallelSearch::offer(const Search& search) {
   std::unique_lock lock(mutex_);
   room_.wait(lock, [&] { return waiting_.size() < kMostWaiting || stop_; });

@@ -10,8 +10,8 @@ namespace {
 
 constexpr Restarts kLuby{Restarts::Kind::luby, 100, 1};
 
-// Least factor of the shares of rows that prove nothing by themselves. It saves a third of the time of proofs for job
-// shops and Golomb rulers.
+// Value of `Row::least_factor` for rows that prove nothing by themselves. It saves a third of the time of proofs for
+// job shops and Golomb rulers.
 constexpr double kIdleFactor = 0.25;
 
 // Returns term i of Luby, Sinclair and Zuckerman's sequence, where i counts from 1: 1 1 2 1 1 2 4 ...
@@ -63,7 +63,7 @@ std::vector<Row> portfolio_rows(double scale, bool has_orderings) {
   // A schedule cannot be shortened while tasks keep their starts, so this row keeps the orders of tasks. Its share does
   // not shrink, because schedules of large projects become shorter even after long stretches without success.
   rows.push_back({Scope::task_neighbourhood, Ordering::model, 0.5, pace});
-  // The cheapest values of a close relaxation are those of good solutions.
+  // If the relaxation is tight, its cheapest values are those of good solutions.
   rows.push_back({Scope::tree, Ordering::costs, 0.125, pace, kIdleFactor});
   rows.push_back({Scope::neighbourhood, Ordering::costs, 0.25, pace, kIdleFactor});
   // The bound often equals the optimum after a few hundred failures; later targets would then waste the share of this

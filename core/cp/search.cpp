@@ -121,7 +121,8 @@ void Search::begin() {
   }
   if (neighbourhood_ && options_.portfolio) {
     cost_neighbourhood_.emplace(*options_.relax);
-    // The orders of tasks that run one after another are variables; the neighbourhoods above keep these orders.
+    // With `order_brancher_`, the orders of tasks that run one after another are variables, and the free neighbourhood
+    // keeps these orders already.
     if (!order_brancher_ && !solver_.task_groups().empty()) task_neighbourhood_.emplace(engine_, solver_.task_groups());
   }
   if (options_.portfolio || schedule_.restarts()) {

@@ -9,7 +9,7 @@
 
 namespace elimina::dcop {
 
-// Returns a traversal for each variable, which is not started yet.
+// Returns a traversal, not started yet, for each variable.
 //
 // `degree`: weight of the number of neighbours in a variable's rank. `ranks`: addition to each variable's rank; empty:
 // none. `prefers_reached`: see `Traversal`.

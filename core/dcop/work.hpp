@@ -14,7 +14,7 @@ struct NumberType {
   i64 largest, bytes;
 };
 
-// Rules of the agents for number types, and for joins as one array.
+// The agents' rules for choosing number types, and for joining tables as one array.
 struct Rules {
   std::vector<NumberType> types;  // the narrowest first; buckets of the last type are joined by a plan
   i64 tables;                     // largest number of tables that one step adds up
@@ -34,7 +34,7 @@ struct Elimination {
 class Work {
  public:
   // Computes the work; returns nullopt if a table forbids everything, or if no type is wide enough for the costs.
-  // `functions`: integer functions, with the scopes of `planned` if they have variables.
+  // `functions`: integer functions; those with variables are the factors of `planned`, in the same order.
   static std::optional<Work> of(const plan::PlannedTree& planned, const tables::Tables& functions, tables::Sense sense,
                                 const Rules& rules);
 

@@ -1,6 +1,6 @@
-// Counts in integers of any length. Residues (docs/decisions/0004-exact-counts.md) run a program once for every 31 bits
-// of the count. If there are many bits, one run in long integers takes a hundredth of that time, because it mostly
-// adds.
+// Counts in integers of any length. Counting by residues (docs/decisions/0004-exact-counts.md) runs a program once for
+// every 31 bits of the count. If there are many bits, one run in long integers takes a hundredth of that time, because
+// it mostly adds.
 #pragma once
 #include <span>
 #include <vector>

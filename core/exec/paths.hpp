@@ -7,8 +7,8 @@
 
 namespace elimina {
 
-// Prefixes name requirements: cuda a GPU, avx512 that instruction set, vector any vector instructions.
-// clang-format off
+// The prefix of a path's name is its requirement: `cuda` a GPU, `avx512` this instruction set, `vector` any vector
+// instructions.
 #define ELIMINA_PATHS(path)                                  \
   /* steps on dense tables (core/exec/dense) */              \
   path(plain, "plain")                                       \

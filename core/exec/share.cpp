@@ -80,7 +80,7 @@ class Team {
   void take_items(int thread) {
     std::uint64_t ticket = ticket_.load(std::memory_order_acquire);
     while (const std::uint32_t remaining = std::uint32_t(ticket)) {
-      // The exchange fails if the loop has ended meanwhile, since the tickets of the next loop have another number.
+      // The exchange fails if the loop has ended meanwhile, since a ticket contains the number of its loop.
       if (!ticket_.compare_exchange_weak(ticket, ticket - 1, std::memory_order_acq_rel, std::memory_order_acquire))
         continue;
       try {

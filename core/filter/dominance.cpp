@@ -8,8 +8,8 @@ namespace elimina::filter {
 
 namespace {
 
-// Returns the largest excess of b's cost over a's cost in a function; forbidden if only b is forbidden with some values
-// of the others.
+// Returns the largest excess of b's cost over a's cost in a function; `forbidden` if, for some values of the other
+// variables, only b is forbidden.
 Cost worst(const Function& f, std::size_t stride, int size, int a, int b) {
   const auto& cost = f.cost;
   const std::size_t block = stride * size;

@@ -144,7 +144,8 @@ class Elimination {
     return best;
   }
 
-  // Returns the variable that covers most of the factors' and bounds' variables; the bucket's own variable comes last.
+  // Returns the variable to add to a scope next: the one with which the scope has most variables in common with the
+  // factors and the bounds. The bucket's own variable comes last.
   Var next_variable(const Scope& scope, int b) const {
     Var best = b;
     int best_score = -1;
@@ -235,8 +236,8 @@ class Elimination {
     return moves;
   }
 
-  // Returns the words of a stage over a part of the cluster, with these tables: factors that are complete now, and
-  // bounds on the rest.
+  // Returns the words of a stage whose rows have the variables `order`, some or all of the cluster. Its tables are the
+  // factors over these variables, and bounds on everything else.
   std::vector<i64> prepare(const Scope& order, std::size_t rows, int b) {
     Scope scope = order;
     std::sort(scope.begin(), scope.end());

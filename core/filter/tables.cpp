@@ -135,7 +135,7 @@ void level(const Fields& fields, std::vector<Table>& tables) {
         x = never;
         return;
       }
-      // The remainder of the division stays in the first tables.
+      // The first tables get the remainder of the division, one unit each.
       const Value share = total[s] / count + (static_cast<Value>(k) < total[s] % count);
       x += share - low[k].value[s];
     });

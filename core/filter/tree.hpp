@@ -24,8 +24,8 @@ struct Tree {
 // Returns the bucket tree of a network whose variables are numbered by elimination order.
 plan::Tree plan_tree(const Network& network);
 
-// Returns the bucket tree with the functions' tables as factors; costs above the constant must fit the type of the
-// budget.
+// Returns the bucket tree with the functions' tables as factors. The budget, which is the upper bound minus 1 and minus
+// the constant, must fit its type.
 Tree tables_in_tree(const Network& network);
 
 // Lower bounds. The tables of `up[b]` and of `down[b]` are over subsets of b's separator; the sum of `up[b]` is a lower

@@ -81,7 +81,7 @@ Incumbent incumbent(const tables::Tables& tables, tables::Sense sense, const Eff
   LocalSearch local(std::move(view), 0);
   local.start(std::vector<int>(local.count()));
   local.descend(effort.descent);
-  // Costs are above the sum of the tables' least costs, so a cost of 0 is optimal.
+  // The copies hold distances from each table's least cost, so an assignment of cost 0 is optimal.
   const u64 moves = std::min(effort.moves, kVisits * u64(copies.cells));
   if (moves > 0 && local.cost() > 0) local.run(moves);
   Incumbent incumbent;

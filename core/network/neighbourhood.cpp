@@ -25,7 +25,7 @@ class Shrinking {
     word |= bit;
   }
 
-  // Logarithm of the number of cells of the table that eliminates a vertex.
+  // Logarithm of the number of cells of the table that is made when a vertex is eliminated.
   double weight(int v) const { return weight_[v]; }
 
   int degree(int v) const { return degree_[v]; }
@@ -139,7 +139,7 @@ Neighbourhood Neighbourhoods::draw(std::size_t variables, double cells, std::mt1
     drawn.separators.emplace_back();
     for (const int u : graph.eliminate(v)) drawn.separators.back().push_back(region[u]);
   }
-  // Variables removed later keep their values, so they are in no separator.
+  // Variables that were removed keep their values, so they are in no separator.
   for (std::vector<Var>& separator : drawn.separators)
     std::erase_if(separator, [&](Var u) { return position_[u] < 0; });
   for (const Var v : region) position_[v] = -1;

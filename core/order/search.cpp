@@ -24,8 +24,8 @@ constexpr double shortest_stagnation = 0.1;
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 constexpr double worth_a_thread = 5e-3;  // seconds of a search before it starts threads, which takes 0.05 ms each
-// If half of the time goes to annealing pieces, which one thread does, 16 threads take as long as 4, and slow other
-// processes down.
+// More threads hardly help: half of the time may go to annealing pieces, which one thread does. Then 16 threads take as
+// long as 4, and slow other processes down.
 constexpr int most_threads = 8;
 constexpr std::size_t most_ahead = 4;  // annealings that a thread may make ahead of their rounds
 constexpr auto between_looks = std::chrono::milliseconds(20);

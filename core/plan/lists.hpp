@@ -8,7 +8,7 @@
 
 namespace elimina::plan {
 
-// Lists of numbers in one block, in the sequence in which they were closed.
+// Lists of numbers, stored one after another in one block. `add` extends the last list; `close` ends it.
 struct Lists {
   std::vector<i64> starts{0};
   std::vector<int> items;

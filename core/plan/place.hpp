@@ -30,11 +30,11 @@ struct Layout {
   bool is_addressable = true;       // false: no machine holds the arena; offsets, strides and lengths have no meaning
 };
 
-// Returns the layout of steps. `kept_from`: outputs whose last reader is this step or a later one stay after it; of the
-// other outputs, only lasting ones stay. `levels`: level of each step, ascending: a message with a reader of a higher
-// level stays, too; empty: all 0. `runs`: number of runs of each level's steps. `most_words`: largest number of words
-// of records; a larger layout has figures only. `deferred_words`: smallest number of words of records that are
-// deferred.
+// Returns the layout of steps. A table's memory is reused after its last reader, unless the table stays. `kept_from`:
+// tables that are read last by this step or a later one stay; of the others, only those in `Steps::lasting` stay.
+// `levels`: level of each step, ascending: a message with a reader of a higher level stays, too; empty: all 0. `runs`:
+// number of runs of each level's steps. `most_words`: largest number of words of records; a larger layout has figures
+// only. `deferred_words`: smallest number of words of records that are deferred.
 Layout lay_out(const Steps& steps, i64 factors, std::span<const i64> sizes, i64 itemsize, i64 kept_from,
                std::span<const int> levels, std::span<const double> runs, const Speed& speed, i64 most_words,
                i64 deferred_words);

@@ -171,7 +171,8 @@ void Problem::list_tables() {
   const auto each_above = [&](int t, const auto& visit) {
     for (Var v = tables[t].origin; v >= 0 && v != tables[t].home; v = parent[v]) visit(v);
   };
-  // `each` visits the variables with a table, and is called twice for all tables.
+  // `each` calls a function with each pair of a variable and one of its tables. It runs twice: to count the tables,
+  // then to list them.
   const auto listed = [&](const auto& each) {
     Lists lists;
     lists.starts.assign(size.size() + 1, 0);

@@ -151,7 +151,7 @@ class FactorWalk {
       for (std::size_t a = 0; a < axes.size(); ++a)
         strides[std::find(scope.begin(), scope.end(), axes[a]) - scope.begin()] = tables_.strides(number)[a];
     } else {
-      // Cells are numbered with the table's axes in the factor's order.
+      // Cells are numbered by the table's axes, which are taken in the factor's order.
       i64 step = 1;
       steps.resize(axes.size());
       for (std::size_t axis = scope.size(); axis-- > 0;) {
@@ -449,8 +449,8 @@ class Encoder {
     store(box.start, box.count, total_);
     bool is_normal = true;
     of_float([&]<class To>(To) {
-      // Infinity would stay infinity without the condition, but GCC 12 would then skip the rounding of both numbers,
-      // which are narrowed and widened again.
+      // The condition only keeps GCC 12 from skipping the rounding of both numbers, which are narrowed and widened
+      // again: infinity would stay infinity without the condition, too.
       box.ends = {double(To(box.ends.high)), box.ends.low < kInfinity ? double(To(box.ends.low)) : kInfinity};
       is_normal = !(box.ends.low < double(std::numeric_limits<To>::min()));
     });
@@ -538,7 +538,8 @@ struct Worker {
   std::vector<Box> boxes;
 };
 
-// Returns the work of encoding a factor, in cells that its tables are read for, with the set-up.
+// Returns the work of encoding a factor, in cells: the cells that are read from its tables, and the set-up of each
+// table as a number of cells.
 i64 work_of(const FactorArrays& factors, i64 factor) {
   i64 cells = 1;
   for (i64 axis = factors.starts[factor]; axis < factors.starts[factor + 1]; ++axis) cells *= factors.sizes[axis];
@@ -587,7 +588,7 @@ Written encode(const Tables& tables, Sense sense, Rule rule, i64 limit, const Fa
   const auto write = [&](std::span<Worker> of_factor, std::size_t position) {
     write_factor(of_factor, numbers[position], block, wholes.empty() ? nullptr : &wholes[position]);
   };
-  // A large factor's boxes are shared, and groups of small factors between two large ones.
+  // Threads share the boxes of a large factor. Between two large factors, they share groups of small ones.
   std::vector<std::size_t> groups;
   i64 work = 0, group_work = 0;
   const auto write_groups = [&](std::size_t end) {

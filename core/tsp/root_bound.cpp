@@ -17,7 +17,7 @@ RootBound::RootBound(Distances distances, const std::vector<int>& from, const st
       ascent_(graph_, find_sites(distances)), best_(-OneTree::kNever) {
   graph_.cities = distances.cities;
   for (std::size_t k = 0; k < from.size(); ++k) add(from[k], to[k]);
-  // The scale has to hold for edges that are added later.
+  // The scale must suit edges that are added later, too.
   const std::size_t cells = static_cast<std::size_t>(distances.cities) * static_cast<std::size_t>(distances.cities);
   const auto [least, largest] = std::minmax_element(distances.data, distances.data + cells);
   largest_ = std::max({Length{1}, std::abs(Length{*least}), std::abs(Length{*largest})});

@@ -192,7 +192,7 @@ bool TourSearch::improve_at(int city) {
   return false;
 }
 
-// Makes moves until the path closes to a shorter tour; returns true if it did.
+// Makes moves until the path closes into a shorter tour; returns true if it did.
 bool TourSearch::chain(int t1) {
   int t2 = next(t1);
   Length open = distances_.between(t1, t2);
@@ -216,7 +216,8 @@ bool TourSearch::chain(int t1) {
   return false;
 }
 
-// Returns the first move found that closes to a shorter tour; else the move that leaves the shortest path.
+// Returns the first move found with which the path closes into a shorter tour; else the move that leaves the shortest
+// path.
 TourSearch::Move TourSearch::find_move(int t1, int t2, Length open) const {
   Move best;
   const int* neighbours = neighbours_.of(t2);

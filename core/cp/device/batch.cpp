@@ -12,7 +12,7 @@ namespace {
 
 using Memory = FilterDevice::Memory;
 
-// Rounds of a search on the device before the CPU takes over.
+// Number of rounds of a search for components on the device before the CPU takes over.
 constexpr std::uint32_t kRounds = 96;
 // A subset that needs up to `kAlone` threads (one for each variable and word) runs in one block, with its state in
 // shared memory. A larger subset runs in several blocks of `kPerBlock` threads.

@@ -24,8 +24,8 @@ class DeviceBatch {
   DeviceBatch(const DeviceBatch&) = delete;
   DeviceBatch& operator=(const DeviceBatch&) = delete;
 
-  // Splits the subsets of a prepared propagator: on the CPU, or on the device together with those of all waiting
-  // propagators.
+  // Splits the subsets of a propagator, after `Matching::prepare`, into components: on the CPU, or on the device
+  // together with the subsets of all waiting propagators.
   Outcome divide(Engine& engine, Matching& matching);
 
   // True if the device's copies are kept up to date, which ends after the CPU has been faster for a long time.

@@ -65,7 +65,8 @@ Decimal decimal_of(double x) {
   return {numerator, d, kOutward * std::abs(x - static_cast<double>(numerator) / power(d))};
 }
 
-// Adds two decimals: 0.58 - 0.55 is 0.03, although the difference has the rounding errors of the larger numbers.
+// Adds two decimals. For 0.58 - 0.55 it returns 0.03, although the floating-point difference contains the rounding
+// errors of the larger numbers.
 double sum_of_decimals(double a, double b) {
   const double sum = a + b, error = 4e-16 * (std::abs(a) + std::abs(b));
   for (int d = 0; d <= kMostDecimals; ++d) {

@@ -244,8 +244,8 @@ class Connected final : public Propagator {
     return c == kBack || c == component_[root_] || musts_[static_cast<std::size_t>(c)] > 0;
   }
 
-  // Filters the steps between neighbouring components with required nodes: the cycle takes exactly one. The root, the
-  // last component, leads to the one before it, and component 0 leads back to the root.
+  // Filters the steps from component c to component c - 1, both with required nodes: the cycle takes exactly one of
+  // these steps. The root, the last component, leads to the one before it, and component 0 leads back to the root.
   bool keep_door(Domains& d, int c) {
     constexpr std::size_t kNone = ~std::size_t{0}, kMany = kNone - 1;
     const auto record = [](std::size_t& only, std::size_t i) { only = only == kNone || only == i ? i : kMany; };

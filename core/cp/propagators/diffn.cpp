@@ -76,7 +76,8 @@ class Boxes final : public Propagator {
   bool is_strict_;
 };
 
-// Posts that all boxes on a line fit together into the room of all boxes.
+// Posts, for each axis, that all boxes on a line along this axis fit one beside the other between the ends of all
+// boxes.
 void post_crossings(ConstraintCall& call, const std::array<Views, 2>& origins, const std::array<Views, 2>& sizes) {
   const Domains& d = call.engine().domains();
   for (std::size_t axis = 0; axis < 2; ++axis) {

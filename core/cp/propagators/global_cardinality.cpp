@@ -222,7 +222,7 @@ bool GlobalCardinality::fill(int k) {
 }
 
 // Tightens the counts: augmenting paths from the current flow give its largest and smallest amount at each value k.
-// Returns false if no count remains.
+// Returns false if a count has no value left.
 bool GlobalCardinality::tighten(Domains& d) {
   for (std::size_t c = 0; c < counts_.size(); ++c) {
     const int k = node_[c];

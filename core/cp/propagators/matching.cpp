@@ -184,7 +184,8 @@ bool Matching::repair(const Domains& d, Subset& subset) {
   return true;
 }
 
-// Searches breadth first for a free value, usually one of the variable itself; returns false if there is none.
+// Searches breadth first for a free value, which is usually a value of the variable itself; returns false if there is
+// none.
 bool Matching::augment(const Domains& d, int i, const Subset& subset) {
   for (std::size_t w = subset.from; w < subset.to; ++w) {
     if (!free_[w]) continue;

@@ -23,8 +23,8 @@ class StepKernels {
   virtual ~StepKernels() = default;
   // Sets `cells` cells from `first` on to the semiring's zero.
   virtual void clear(i64 first, i64 cells) = 0;
-  // True if `translate` can take the step: the semiring has wide operations, and the step's products keep their
-  // association.
+  // True if `translate` can take the step: the semiring has wide operations, and multiplying the step's tables from
+  // left to right associates its products as the step requires.
   virtual bool translates(StepView step) const = 0;
   // Translates a step of few combinations; returns its number for `run_translated`.
   virtual i64 translate(StepView step) = 0;

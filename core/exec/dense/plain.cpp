@@ -17,7 +17,7 @@ PlainKernels<R>::~PlainKernels() = default;
 
 template <class R>
 void PlainKernels<R>::clear(i64 first, i64 cells) {
-  // Any weight gives the same zero, and the last step's weight may still be set.
+  // Any weight gives the same zero. One is set here, because the ring may still have the last step's weight.
   const R ring = weighed(ring_, 1);
   std::fill_n(arena_ + first, cells, ring.finish(ring.start()));
 }

@@ -1,5 +1,6 @@
-// Computes rows of a step in explicit vectors. The marginals of a block of cells stay in registers while d runs, so
-// each value of d is a separate stream; memory reads kStreams streams at once faster than one after another.
+// Computes rows of a step in explicit vectors. The marginals of a block of cells stay in registers while d runs over
+// the values of the eliminated variable. Each value of d is then a separate stream; memory reads kStreams streams at
+// once faster than one after another.
 #pragma once
 #include <cstring>
 #include <limits>

@@ -3,8 +3,8 @@
 // Both tables' keys are in the output's layout: shared variables first, then variables of the left table only,
 // variables of the right table only, and last the least significant variable, the low field. Rows with equal shared
 // variables are a group. Rows of one table that differ only in the low field are a run. Each pair of a left and a right
-// run of a group makes one output row. Without elimination, it makes a row for each value of the low field that both
-// runs have.
+// run of a group makes one output row. Without elimination, each pair makes a row for each value of the low field that
+// both runs have.
 #pragma once
 #include <algorithm>
 #include <stdexcept>
@@ -274,7 +274,7 @@ class Join {
     writer.rows = rows;
   }
 
-  // Joins all pairs of two ranges of rows. The address of a dense table's cell is the sum of two shares, one for each
+  // Joins all pairs of two ranges of rows. The address of a dense table's cell is the sum of two offsets, one for each
   // row's key.
   void product(Range l, Range r, std::vector<i64>& cells, Writer<W, Value>& writer) const {
     const std::size_t tables = std::size_t(stage_.tables());
