@@ -1,4 +1,4 @@
-// Adds a table to a block (some columns of a larger table), or a block to a table.
+// Addition of a table to a block (some columns of a larger table), and of a block to a table.
 #pragma once
 #include <span>
 #include <vector>

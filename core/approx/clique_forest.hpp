@@ -17,7 +17,7 @@ Scope without(std::span<const int> scope, int variable);
 bool has(std::span<const int> scope, int variable);
 bool has_all(std::span<const int> scope, std::span<const int> subset);
 
-// Cliques with edges, numbered in the order in which they are added.
+// A forest of cliques, which are numbered in the order in which they are added.
 class CliqueForest {
  public:
   int add_clique(Scope scope);

@@ -144,8 +144,8 @@ void CliqueFront::shorten(std::span<const int> path, std::size_t position, std::
   drop(best.variable, clique, best.behind);
 }
 
-// Removes a variable from a clique and from all cliques connected to it by cliques with the variable, except across the
-// edge to `behind`.
+// Removes a variable from a clique, and from all cliques that are reached from there through cliques with the variable.
+// The edge to `behind` is not crossed.
 void CliqueFront::drop(int variable, int start, int behind) {
   std::vector<std::pair<int, int>> reached{{start, behind}};  // pairs of a clique and the clique before it
   for (std::size_t position = 0; position < reached.size(); ++position) {

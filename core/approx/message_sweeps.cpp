@@ -78,7 +78,8 @@ std::size_t MessageSweeps::message_cells(std::size_t factor) const {
   return cells;
 }
 
-// Divides a belief by one of its messages; a state that the message excludes stays excluded.
+// Divides a belief by one of its messages, and normalises the quotient; a state that the message excludes stays
+// excluded.
 void MessageSweeps::take_out(std::int32_t v, const double* message, double* cavity) const {
   const double* const belief = beliefs_.data() + firsts_[v];
   double total = 0;

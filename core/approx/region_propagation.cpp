@@ -118,7 +118,7 @@ bool RegionPropagation::filter_tuples() {
         has_changed = true;
         for (const std::uint32_t edge : outer.edges) is_waiting[edges_[edge].inner] = true;
       }
-      // An interrupted call forbids fewer tuples, which does not change the sums.
+      // After an interruption, some impossible tuples remain, which does not change the sums.
       if (look(inner.cells * std::int64_t(inner.last - inner.first))) has_changed = false;
     }
   }

@@ -29,7 +29,7 @@ Array<std::int64_t, 2> rows_of(const Argument& views) {
   return array_of(std::move(rows), std::array<std::size_t, 2>{views.size(), 3});
 }
 
-// An output: its elements that are numbers or variables, and the bounds of its index sets.
+// An output: its elements, which are numbers or variables, and the bounds of its index sets.
 struct RecordedOutput {
   nb::str name;
   bool is_array;
@@ -88,7 +88,7 @@ Recording recording_of(const flatzinc::Document& document, const flatzinc::Insta
   return {bounds, posts, names, std::move(outputs), sign, objective};
 }
 
-// The text, the items (which point into it), and the solver with their constraints.
+// The text, the items (which point into the text), and the solver with the items' constraints.
 class FlatZinc {
  public:
   FlatZinc(nb::bytes text, nb::object poll, std::optional<std::vector<std::size_t>> assumed)

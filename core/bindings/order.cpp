@@ -69,7 +69,7 @@ std::optional<Order> search_at_once(const Graph& graph, const Options& options, 
   Order other = search.improve(round_clock);
   clock.count(round_clock.counted() - begun);
   if (elimina::stopped()) throw elimina::Stopped{};
-  // On a loaded machine, the time limit may pass before a greedy run ends.
+  // The second order may be worse: on a loaded machine, the time limit may pass before a greedy run ends.
   return better(cost_of(graph, other), cost, options.limit) ? other : order;
 }
 
@@ -152,7 +152,7 @@ FoundOrder find_order(Words<const double> sizes, Words<const std::int64_t> offse
     const EliminationTree tree = eliminate(graph, *order);
     messages = messages_of(graph, tree);
     if (graph.count() >= many_vertices) order = in_postorder(tree);
-    // A million lists are freed without the interpreter's lock.
+    // Frees up to a million lists while the interpreter's lock is released.
     graph = {};
   }
   return {array_of(std::move(*order)), MessageFigures(std::move(messages)), clock.counted(), true};

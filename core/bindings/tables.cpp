@@ -68,7 +68,7 @@ class View {
   const Described* array_;
 };
 
-// What is read from a table's attributes.
+// Data read from the attributes of a table.
 struct Read {
   Source source;
   std::vector<int> scope;

@@ -55,7 +55,7 @@ class Reader {
             std::ldexp(sum, int(std::clamp(exponent + own_exponent, -kFarthest, kFarthest))), sound()};
   }
 
-  // True if products of values, each as small as its table allows, stay in the normal range, as in
+  // True if products of values, each as small as its table allows, stay in the normal range: the opposite of
   // `Scales.may_underflow`.
   bool sound() const {
     const double smallest = std::numeric_limits<V>::min_exponent - 1 + 2 * plan::kMostTables;

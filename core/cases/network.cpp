@@ -97,7 +97,8 @@ bool CaseNetwork::keep(const std::vector<int>& order) {
   return true;
 }
 
-// Runs a program of the planner, for which the arena grows, or the kept program; returns false if `poll` stopped it.
+// Runs a program of the planner, in an arena that grows if necessary, or the kept program; returns false if `poll`
+// stopped it.
 bool CaseNetwork::run(const CaseProgram& program, const int* values, const DensePoll& poll) {
   count_path(Path::case_network);
   if (kept_) {

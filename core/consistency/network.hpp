@@ -17,7 +17,7 @@ inline constexpr Cost forbidden = Cost{1} << 60;
 
 struct Function : network::Function {
   std::vector<Cost> transposed;  // for functions of two variables: the costs with the first one fastest
-  // For each position, where the costs shifted to the variable at this position begin; there is one for each of its
+  // For each position, start of the costs that were shifted to the variable at this position, one for each of its
   // values.
   std::vector<std::size_t> shift;
   std::size_t base = 0;     // index of the cell of the first values

@@ -10,7 +10,7 @@ namespace {
 constexpr i64 kUnranked = std::numeric_limits<i64>::min();
 
 // Returns a hash of a variable's number (Fibonacci hashing), which breaks ties between ranks. If the numbers themselves
-// broke ties, on a chain that is numbered from end to end each wave would run through the whole chain, after the waves
+// broke ties, each wave on a chain that is numbered from end to end would run through the whole chain, after the waves
 // of all lower numbers.
 std::uint32_t scattered(int variable) { return std::uint32_t(variable) * 2654435769u; }
 

@@ -1,5 +1,5 @@
-// Construction of a pseudo-tree by messages. First a root is elected: candidates start waves, and the wave of the
-// highest rank spreads to all variables. Then a token goes from neighbour to neighbour, depth first. Every edge of the
+// Construction of a pseudo-tree by messages. First a root is elected: candidates start waves, and only the wave of the
+// highest rank reaches all variables. Then a token goes from neighbour to neighbour, depth first. Every edge of the
 // graph of cost functions then leads from a variable to an ancestor of the variable. A visited variable notifies all
 // its neighbours before the token goes on, so that the token takes edges of the tree only (Awerbuch 1985, "A new
 // distributed depth-first-search algorithm"). Messages may come in any order, and the tree does not depend on this

@@ -9,6 +9,7 @@ namespace elimina {
 
 // The prefix of a path's name is its requirement: `cuda` a GPU, `avx512` this instruction set, `vector` any vector
 // instructions.
+// clang-format off
 #define ELIMINA_PATHS(path)                                  \
   /* steps on dense tables (core/exec/dense) */              \
   path(plain, "plain")                                       \

@@ -14,7 +14,7 @@
 namespace elimina::markov {
 namespace {
 
-// Registers of AVX2; GCC keeps wider vectors in memory.
+// Vectors of AVX2's width, because GCC keeps wider ones in memory.
 typedef double Vector __attribute__((vector_size(32), aligned(8), may_alias));
 typedef long long Numbers __attribute__((vector_size(32)));
 constexpr i64 kWidth = 4;

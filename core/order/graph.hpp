@@ -26,8 +26,8 @@ struct Graph {
   Vertex count() const { return static_cast<Vertex>(size.size()); }
 };
 
-// Returns the graph whose neighbours share a scope. Scopes come in compressed rows: scope i is members[offsets[i] ..
-// offsets[i + 1]).
+// Returns the graph in which two variables are neighbours if they share a scope. Scopes come in compressed rows: scope
+// i is members[offsets[i] .. offsets[i + 1]).
 Graph moral_graph(std::vector<double> sizes, const std::vector<std::int64_t>& offsets,
                   const std::vector<Vertex>& members);
 

@@ -1,6 +1,6 @@
-// Lower bounds on the rest of the problem for a step on tuples, by mini-buckets over the same tree (mini-bucket tree
-// elimination: Mateescu, Dechter and Kask, AAAI 2002). A pass towards the roots bounds each bucket's message from
-// below, a pass back bounds the cost outside of its subtree.
+// Lower bounds on the rest of the problem, with which steps on tuples prune. They come from mini-buckets over the same
+// tree (mini-bucket tree elimination: Mateescu, Dechter and Kask, AAAI 2002). A pass towards the roots bounds each
+// bucket's message from below, a pass back bounds the cost outside of its subtree.
 #include "elimina/program.hpp"
 #include "plan/mini_buckets.hpp"
 #include "plan/steps.hpp"

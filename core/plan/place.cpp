@@ -57,7 +57,8 @@ class Placer {
 
   void measure(i64 step) { layout_.out_spans[step] = recorder_.measure(step); }
 
-  // Returns the offset of a table; 0 once the arena is larger than any machine, where only cells are counted.
+  // Returns the offset of a table; 0 once the arena exceeds the memory of any machine, because only cells are counted
+  // then.
   i64 reserve(int scope, i64 span) {
     const double scope_cells = cells(scope);
     live_ += scope_cells;

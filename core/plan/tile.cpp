@@ -6,7 +6,7 @@
 namespace elimina::plan {
 namespace {
 
-// Tuned on the CPU and on the GPU (bench/kernels.py, bench/cpu.py).
+// Constants tuned on the CPU and on the GPU (bench/kernels.py, bench/cpu.py).
 constexpr i64 kRowPadding = 64;    // with fewer cells behind the first axis, rows are not padded
 constexpr i64 kLoCells = 32;       // fewest cells of fast axes that a split should have
 constexpr i64 kLoLimit = 16384;    // with more cells of fast axes, the search for a split ends

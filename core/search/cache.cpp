@@ -72,7 +72,7 @@ Cache::Cache(const Problem& problem, std::size_t bytes, bool shared) : shared_(s
   }
   first_.push_back(digits_.size());
   bucket_words_ = shared_ + static_cast<std::size_t>(ways) * (words_ + 2);
-  // The problem's lists count towards the limit too, and those of deep trees may exceed it: entries then get a minimum.
+  // The problem's lists count towards the limit, too. Those of deep trees may exceed it: entries then get a minimum.
   const std::size_t listed = problem.bytes() + digits_.size() * sizeof(Digit);
   const auto least_bytes = static_cast<std::size_t>(min_entry_share * static_cast<double>(bytes));
   const std::size_t entry_bytes = std::max(least_bytes, bytes - std::min(bytes, listed));

@@ -461,7 +461,7 @@ class Encoder {
     return is_normal;
   }
 
-  // Checks for a stop request now and then; called before work on this number of cells of all members.
+  // Checks for a stop request now and then; called before work on `cells` cells of each member.
   void look(i64 cells) {
     unseen_ += (kFactorCells + cells) * i64(walk_->members().size());
     if (unseen_ < kLookCells) return;

@@ -41,8 +41,8 @@ int Ascent::root(int city) {
   return city;
 }
 
-// Sorts the edges by a stable radix sort: among edges of equal length, those of the tour come first, so that a tree of
-// ties has small degrees.
+// Sorts the edges by a stable radix sort: among edges of equal length, those of the tour come first. A tree with many
+// ties then has smaller degrees.
 void Ascent::sort() {
   constexpr std::uint32_t kBuckets = 1U << kDigit;
   std::array<std::array<std::uint32_t, kBuckets>, kDigits> starts{};

@@ -21,7 +21,7 @@ class Choice {
 
  private:
   // `kTrial`: number of calls of a trial. `kShortest`, `kLongest`: least and greatest number of calls between trials.
-  // `kMargin`: factor by which the device has to be faster, because its calls wake other propagators again.
+  // `kMargin`: factor by which the device has to be faster, because a call on the device wakes other propagators again.
   static constexpr std::uint32_t kTrial = 4, kShortest = 256, kLongest = 4096;
   static constexpr double kMargin = 1.25;
 

@@ -326,7 +326,8 @@ void post_cumulative(ConstraintCall& call) {
   call.same_length(0, 1);
   call.same_length(0, 2);
   const Views starts = call.views(0), durations = call.views(1);
-  // The constraints of exclusive tasks need the constant 1 as a variable, and a search adds no variables.
+  // Constraints of exclusive tasks need the constant 1 as a variable. It is made here, because a search adds no
+  // variables.
   call.fixed(1);
   call.add_tasks({starts, durations, call.views(2), call.view(3)});
   const bool run_in_turn = post_shared_resource(call, starts, durations, call.views(2), call.view(3));

@@ -169,8 +169,8 @@ class ElementOfValues final : public Propagator {
     return false;
   }
 
-  // Fields of every call come first, long arrays last: there may be thousands of elements. Ranks from `begin_` to
-  // `end_` have the values from `lo_` to `hi_`, whose places are `first_` and `last_`.
+  // Fields that every call reads come first and long arrays last, because there may be thousands of elements. Ranks
+  // from `begin_` to `end_` have the values from `lo_` to `hi_`, whose places are `first_` and `last_`.
   View index_, z_;
   std::uint64_t undone_ = ~std::uint64_t{0};
   Value lo_ = 0, hi_ = 0, values_ = 0;  // `values_`: number of values of z

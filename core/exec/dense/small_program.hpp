@@ -1,5 +1,5 @@
-// Translated steps of few combinations, without values: for each block of output cells, the positions of its operands
-// in each table.
+// Translated steps of few combinations. They contain no values of tables, but for each block of output cells the
+// positions of its operands in each table.
 #pragma once
 #include <cstdint>
 #include <vector>
