@@ -30,8 +30,8 @@ struct Row {
   Ordering ordering;
   double share;       // share of the work, counted in calls of propagators, so that runs are equal on all machines
   Restarts restarts;  // number of failures after which a stretch ends
-  // Least factor by which the share shrinks. It shrinks after each stretch without a better solution or bound, and is
-  // restored by a success. 1 for rows whose stretches add up to a proof.
+  // The share shrinks after each stretch without a better solution or bound, down to this fraction of its first value;
+  // a success restores it. The factor is 1 for rows whose stretches add up to a proof.
   double least_factor = 1;
 };
 

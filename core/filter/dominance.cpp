@@ -26,7 +26,7 @@ Cost worst(const Function& f, std::size_t stride, int size, int a, int b) {
   return largest;
 }
 
-// Returns the value with the least mean cost in the functions.
+// Returns the value whose mean costs in the functions have the least sum.
 int cheapest(const Network& network, const std::vector<Occurrence>& occurrences, int size) {
   std::vector<double> mean(size, 0);
   for (const Occurrence& occurrence : occurrences) {

@@ -356,7 +356,8 @@ class Solver {
     return total;
   }
 
-  // Returns the mean cost of each value of each variable in the functions.
+  // Returns, for each value of each variable, the sum of its mean costs in the functions; single costs count as at most
+  // `cap`.
   static std::vector<std::vector<double>> weights(const Network& network, double cap) {
     std::vector<std::vector<double>> out;
     for (int s : network.size) out.emplace_back(s, 0.0);

@@ -35,7 +35,7 @@ struct Lists {
   }
 };
 
-// Numbers of cells saturate here: no machine holds this many, and the product of two of them must not overflow.
+// Numbers of cells are capped at this value, so that products of them do not overflow. No machine holds as many cells.
 constexpr i64 kMostCells = i64{1} << 62;
 
 inline i64 times(i64 a, i64 b) {

@@ -12,7 +12,7 @@ class Choice {
   // Records the time of the latest call on the chosen side.
   void took(double seconds) {
     Mean& mean = is_device_ ? device_ : cpu_;
-    // The first call of a trial includes copying all changes since the last call on that side.
+    // The first call of a trial does not count, because it also copies all changes since the last call on that side.
     if (!is_trial_ || remaining_ < kTrial) mean.add(seconds);
     if (--remaining_ > 0) return;
     if (is_trial_) end_trial();

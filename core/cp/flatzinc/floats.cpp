@@ -444,7 +444,8 @@ Floats::Range Floats::declared(const Variable& v) const {
   return {std::bit_cast<double>(numbers.front()), std::bit_cast<double>(numbers.back())};
 }
 
-// Makes a variable with the values within bounds; if there are none, the model becomes infeasible.
+// Makes a variable with those of the values that lie within the bounds; if there are none, the model becomes
+// infeasible.
 Quantity Floats::new_quantity(Range values, Range within, int decimals, double error) {
   double lo = std::max(values.lo, within.lo - error), hi = std::min(values.hi, within.hi + error);
   if (lo > hi) {

@@ -117,7 +117,8 @@ void Instance::add_annotation(const Term& annotation) {
   if ((name == "seq_search" || name == "warm_start_array") && arguments.size() == 1 && arguments[0].kind == Kind::array)
     return add_rules(document_.items(arguments[0]));
   if ((name == "int_search" || name == "bool_search") && arguments.size() >= 3) return add_search(arguments);
-  // The second argument of a search on floats is a precision. It is dropped: floats are on a grid, which has its own.
+  // The second argument of a search on floats is a precision. It is dropped, because the grid of floats has its own
+  // precision.
   if (name == "float_search" && arguments.size() >= 4) {
     const Term without_precision[] = {arguments[0], arguments[2], arguments[3]};
     return add_search(without_precision);
