@@ -93,7 +93,7 @@ void BlockLayout::set(std::span<const i64> sizes, std::span<const i64> strides) 
   is_repeated_ = axes > 0 && strides.back() == 0;
   while (axes > 0 && strides[axes - 1] == (is_repeated_ ? 0 : run_)) run_ *= sizes[--axes];
   offsets_.assign(1, 0);
-  // From the slowest axis to the fastest: an axis turns each offset into one offset for each of its values.
+  // Begins with the slowest axis. Each axis turns every offset into one offset for each of its values.
   for (std::size_t axis = 0; axis < axes; ++axis) {
     const std::size_t count = offsets_.size();
     const i64 size = sizes[axis];

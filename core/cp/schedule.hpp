@@ -21,8 +21,8 @@ struct Restarts {
 // at most a target. Refuting a target gives a lower bound (destructive lower bounds, Klein and Scholl, 1999).
 enum class Scope : std::uint8_t { tree, neighbourhood, task_neighbourhood, target };
 
-// Rules by which a stretch chooses decisions. `model`: the model's own. `free`: dom/wdeg, beginning with the variable of
-// the last conflict, and saved values. `costs`: the values' costs in a relaxation.
+// Rules by which a stretch chooses decisions. `model`: the model's own. `free`: dom/wdeg, beginning with the variable
+// of the last conflict, and saved values. `costs`: the values' costs in a relaxation.
 enum class Ordering : std::uint8_t { model, free, costs };
 
 struct Row {

@@ -12,9 +12,9 @@ namespace {
 
 using Words = std::vector<std::uint64_t>;
 
-// Possible sums of the items of one bin, from which follows which items its load requires or excludes (Trick, 2003).
-// Bit s of a row of `from_` is set if the first items may have the sum s. Bit s of a row of `to_` is set if the
-// remaining items can raise s to a possible load.
+// Possible sums of the items of one bin. They show the items that its load requires or excludes (Trick, 2003). Bit s of
+// a row of `from_` is set if the first items may have the sum s. Bit s of a row of `to_` is set if the remaining items
+// can raise s to a possible load.
 class Sums {
  public:
   static constexpr Value kMost = 4096;
