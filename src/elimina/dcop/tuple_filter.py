@@ -149,7 +149,7 @@ class FilterBucket(Bucket):
     def _add_up(self, send: Send) -> None:
         """Send the cost of the subtree's values to the parent once all children have sent theirs.
 
-        A root then sends limits to its children.
+        A root then starts the second phase with this cost as the limit, unless the cost equals the root's bound.
         """
         if len(self._costs_below) < len(self._traversal.children):
             return
