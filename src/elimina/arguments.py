@@ -81,7 +81,7 @@ def wrong_type(name: str, argument: Any, taken: str) -> TypeError:
 
 
 def in_order(name: str, argument: Any) -> None:
-    """Refuse a set, whose elements have no order, as a sequence for the axes of an array.
+    """Refuse a set where a sequence in the order of an array's axes is needed.
 
     Raises:
         TypeError: The argument is a set.

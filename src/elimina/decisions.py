@@ -178,8 +178,8 @@ class InfluenceDiagram(DecisionNetwork):
         The diagram is solved one decision after another (single policy updating). The answer is optimal if the diagram
         is soluble; diagrams without forgetting always are. Otherwise, the updates are repeated until no single policy
         can be improved. Branch and bound then looks for better policies until the answer is optimal. Its upper bounds
-        come from diagrams whose decisions have additional observations. It ends early, with the status ``bounded``, at
-        the time limit or, if there is none, after a number of eliminations.
+        come from diagrams whose decisions have additional observations. The search ends early, with the status
+        ``bounded``, at the time limit or, if there is none, after a number of eliminations.
 
         Args:
             evidence: Observed variables, as in ``elimina.solve``, which no decision affects.

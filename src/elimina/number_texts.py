@@ -54,7 +54,7 @@ _DIGITS = 4000
 
 
 def probability_text(probability: float) -> str:
-    """Format a probability with six decimals; if these would wrongly show 0 or 1, by its size or distance from 1."""
+    """Format a probability with six decimals; if these would wrongly show 0 or 1, as ``3.00e-09`` or ``1-3.0e-09``."""
     if probability in (0, 1) or not math.isfinite(probability):
         return f"{probability:g}"
     if probability < 5e-7:

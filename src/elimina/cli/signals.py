@@ -167,13 +167,13 @@ def check() -> None:
 
 
 def attributed(result: Result) -> Result:
-    """Return the result; if SIGTERM or the alarm interrupted the call, the cause of its end names them."""
+    """Return the result; it names SIGTERM or the time limit as the cause of its end if their signal interrupted it."""
     ended_by = cause(result.ended_by)
     return result if ended_by == result.ended_by else result.replace(ended_by=ended_by)
 
 
 def cause(ended_by: End) -> End | EndedBy:
-    """Return the cause of a call's end: for an interrupt by SIGTERM or the alarm, SIGTERM or the time limit."""
+    """Return the cause of a call's end. An interrupt by SIGTERM or by the alarm becomes SIGTERM or the time limit."""
     return _CAUSES[_State.came] if ended_by == "interrupt" and _State.came in _CAUSES else ended_by
 
 

@@ -58,7 +58,7 @@ def answer_rows(result: Result) -> list[tuple[str, object]]:
 def answer_section(result: Result, model: Model) -> Markup:
     """Return the figures, posteriors and assignment of an answer.
 
-    An assignment of all variables is followed by the factors that cost most.
+    An assignment of all variables comes with the factors that are farthest from their best values.
     """
     contents: list[object] = [figures(answer_rows(result))]
     if result.marginals:
@@ -285,7 +285,7 @@ def sensitivity_section(asked: Question, result: Result, deadline: float) -> Mar
     Args:
         asked: Question whose answer is explained.
         result: Answer to the question, with all observations.
-        deadline: Time limit, by ``time.monotonic``; the table then has the effects so far.
+        deadline: Time limit, by ``time.monotonic``, at which the table ends with the effects so far.
     """
     evidence = asked.evidence
     names = list(evidence)[:_MAX_OBSERVATIONS]

@@ -249,7 +249,7 @@ class Call(Clock):
                 try:
                     self._end()
                 except KeyboardInterrupt:
-                    # A second interrupt discards the answer. An interrupt after the time limit is a first one.
+                    # A second interrupt discards the answer. An interrupt after the time limit counts as the first.
                     if ended_by == "interrupt":
                         raise
                     ended_by = "interrupt"

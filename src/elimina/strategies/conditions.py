@@ -39,8 +39,8 @@ SECOND_TURN_ELIMINATION_SECONDS = 5.0
 """Estimated seconds of an elimination above which soft local consistency gets a second turn before it."""
 
 MINI_BUCKET_SECONDS, FEW_VARIABLES, FEW_VARIABLES_SHARE = 1.0, 8, 0.65
-"""Seconds of a round of mini-buckets. The round is not worthwhile if its messages have so few variables: in number, and
-as a share of the variables of the largest table."""
+"""Seconds of a round of mini-buckets; and number of variables in a message, also as a share of those of the largest
+table, up to which a round is not worthwhile."""
 
 UNREACHABLE_CELLS_PER_BYTE = 2.0**10
 """Number of cells of the largest table, per byte of memory, above which no better order is searched for: a search
