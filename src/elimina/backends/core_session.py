@@ -24,11 +24,11 @@ def dense_session(
     """Translate steps for the compiled core.
 
     Args:
-        program: Program whose semiring and number type the steps have.
-        words: Records of the steps; unused if the program has deferred ones.
+        program: Program of the steps; it sets the semiring and the number type.
+        words: Records of the steps; unused if the program defers its steps.
         starts: Start of each record.
         arena: All tables.
-        peaks: Output ranges of the steps, which runs write.
+        peaks: Output ranges of the steps; each run overwrites them.
         threads: Number of threads.
         outputs: Numbers of the steps whose tables are the answer.
     """

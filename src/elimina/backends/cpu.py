@@ -29,7 +29,7 @@ class CpuBackend:
 
     @cached_property
     def threads(self) -> int:
-        """Number of threads, determined on first use: a backend may be asked only for its memory."""
+        """Number of threads, determined on first use, because some callers need only the backend's memory."""
         return self._asked or available_threads()
 
     @property
@@ -49,14 +49,14 @@ class CpuBackend:
     def open(self, program: Program, factors: NDArray[np.generic]) -> CpuSession | DiskSession | SparseSession:
         """Put a program into memory, or into its scratch file: see ``Backend.open``."""
         if program.sparse is not None:
-            # Importing it takes 19 ms, which dense programs need not spend.
+            # This import takes 19 ms, which dense programs need not spend.
             from elimina.backends.sparse.cpu import CpuSparseDevice
             from elimina.backends.sparse.session import SparseSession
 
             device = CpuSparseDevice(program.semiring, program.dtype, program.parameter, self.threads)
             return SparseSession(self, self, device, program, factors)
         if program.stream is not None:
-            # Importing it takes 13 ms, which programs without a scratch file need not spend.
+            # This import takes 13 ms, which programs without a scratch file need not spend.
             from elimina.backends.disk_session import DiskSession
 
             return DiskSession(program, factors, self.threads)

@@ -25,10 +25,10 @@ _OWN_PAGES_BYTES = 1 << 20
 
 
 def _empty_arena(program: Program) -> NDArray[np.generic]:
-    """Allocate an arena; the memory of an arena for bounds on sums is returned to the system when it is freed.
+    """Allocate an arena; for bounds on sums, it has pages of its own, which the system gets back when it is freed.
 
-    The C library would keep freed blocks below 32 MiB for their thread, and they would count against the memory limit
-    when the next, larger mini-buckets are planned. Allocating pages takes little time compared with such a run.
+    The C library would keep freed blocks of less than 32 MiB for reuse by the same thread. They would count against the
+    memory limit when the next, larger mini-buckets are planned. A run takes much longer than allocating the pages.
     """
     size = program.arena_cells * program.dtype.itemsize
     if not SEMIRINGS[program.semiring].is_weighted or size < _OWN_PAGES_BYTES:
@@ -65,13 +65,13 @@ class CpuSession:
         self._arena[offset : offset + len(values)] = values
 
     def fix(self, values: NDArray[np.int32]) -> None:
-        """Compute only cells with given values: see ``SlicingSession.fix``."""
+        """Compute only the cells in which some variables have given values: see ``SlicingSession.fix``."""
         self._core.fix(values)
 
     def run_cases(
         self, variables: NDArray[np.int32], values: NDArray[np.int32]
     ) -> tuple[NDArray[np.generic], NDArray[np.float64]]:
-        """Run all steps for one row of values after another: see ``SlicingSession.run_cases``."""
+        """Run all steps once for each row of values: see ``SlicingSession.run_cases``."""
         first, last = self._program.zone
         zones = np.empty((len(values), last - first), dtype=self._program.dtype)
         peaks = np.empty((len(values), self._peaks.size))
@@ -110,7 +110,7 @@ class CpuSession:
         return self._arena[offset : offset + span]
 
     def gather(self, cells: NDArray[np.int64]) -> NDArray[np.generic]:
-        """Return the elements of the arena at these places: see ``GatheringSession.gather``."""
+        """Return the elements of the arena at the given places: see ``GatheringSession.gather``."""
         return self._arena[cells]
 
     def arena_in_place(self) -> AbstractContextManager[tuple[Any, Any]]:

@@ -48,7 +48,7 @@ class Session(Protocol):
         ...
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> RunOutput:
-        """Run the program, or only some of its steps on earlier results of the others.
+        """Run the program, or only some of its steps, which then read the earlier results of the others.
 
         Args:
             steps: int64, ascending numbers of steps; None for all.
@@ -86,11 +86,11 @@ class SlicingSession(Session, Protocol):
     """A session that computes only the cells consistent with observed values."""
 
     def fix(self, values: NDArray[np.int32]) -> None:
-        """Compute only the cells with given values of variables from now on.
+        """From now on, compute only the cells in which some variables have given values.
 
-        Every step with a variable whose value changed runs again, and so do its readers. Other cells of the
-        outputs hold the semiring's zero. Messages lie at their places without the axes of variables with given values,
-        row by row and without gaps.
+        Every step with a variable whose value changed runs again, and so do its readers. All other cells of the outputs
+        hold the semiring's zero. A message starts at its usual place, but lacks the axes of variables with given
+        values: its remaining cells are stored row by row, without gaps.
 
         Args:
             values: int32, a value for each variable; -1 where none is given.
@@ -100,7 +100,7 @@ class SlicingSession(Session, Protocol):
     def run_cases(
         self, variables: NDArray[np.int32], values: NDArray[np.int32]
     ) -> tuple[NDArray[np.generic], NDArray[np.float64]]:
-        """Run all steps for one row of values after another; variables without a column have no given value.
+        """Run all steps once for each row of values; variables without a column have no given value.
 
         Args:
             variables: int32, the variables of the columns.
@@ -123,9 +123,9 @@ class SlicingSession(Session, Protocol):
             values: int32 of shape ``(cases, columns)``; -1 where none is given.
 
         Returns:
-            ``RunOutput.zone`` of each case without the roots of the program, the natural logarithm of the sum of
-            everything, and whether both can be relied on: the case's plan fitted the arena, and no positive product can
-            have become 0.
+            ``RunOutput.zone`` of each case, but without the outputs of the program's roots; the natural logarithm of
+            the sum over all assignments; and whether both can be relied on: the case's plan fitted the arena, and no
+            positive product can have become 0.
         """
         ...
 
@@ -135,7 +135,7 @@ class GatheringSession(Session, Protocol):
     """A session whose arena lies in one piece."""
 
     def gather(self, cells: NDArray[np.int64]) -> NDArray[np.generic]:
-        """Return the elements of the arena at these places, after a run of a program that keeps its messages."""
+        """Return the elements of the arena at the given places, after a run of a program that keeps its messages."""
         ...
 
     def arena_in_place(self) -> AbstractContextManager[tuple[Any, Any]]:
@@ -151,8 +151,8 @@ class TableSession(Session, Protocol):
 
         Args:
             table: Address of the table.
-            values: An array of the table's sizes, on the host or on the session's device. Its dtype may differ, if its
-                cells below the limit fit the table's.
+            values: An array of the table's sizes, on the host or on the session's device. Its dtype may differ
+                if the table's dtype can hold all cells below the limit.
             limit: Least value of a forbidden cell; None: cells are written as they are.
             forbidden: Value written for forbidden cells.
         """

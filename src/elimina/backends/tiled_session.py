@@ -65,7 +65,7 @@ class TiledSession(ABC):
         return self.arena[offset : offset + span].copy()
 
     def load_peaks(self, peaks: NDArray[np.float64], first: int = 0) -> None:
-        """Write the output ranges of an earlier session; a run makes all of them again: see ``Session.load_peaks``."""
+        """Write the output ranges of an earlier session, until a run replaces them: see ``Session.load_peaks``."""
         self.peaks[first : first + len(peaks)] = peaks
 
     def close(self) -> None:
@@ -115,7 +115,7 @@ class TiledSession(ABC):
         """
 
     def host_steps_ran(self) -> None:
-        """Use the new output ranges of steps that ran on the host, if the session needs them."""
+        """Take note of the new output ranges of steps that ran on the host, if the session needs them."""
         return
 
     def _work(self, number: int) -> int:

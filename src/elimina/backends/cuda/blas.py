@@ -30,7 +30,7 @@ def open_blas(cupy: Any, stream: Any, memory: DeviceMemory) -> Blas | None:
 @functools.cache
 def _library(cupy: Any) -> ctypes.CDLL | None:
     try:
-        # CuPy finds and loads the library; CuPy's own calls of it cannot be recorded in graphs.
+        # CuPy only finds and loads the library: calls through CuPy cannot be recorded in graphs.
         cupy.cuda.device.get_cublas_handle()
         return ctypes.CDLL(f"libcublas.so.{cupy.cuda.runtime.runtimeGetVersion() // 1000}")
     except (ImportError, OSError, RuntimeError):
@@ -55,7 +55,7 @@ class Blas:
         _check(library.cublasSetPointerMode_v2(handle, _SCALARS_ON_DEVICE))
 
     def multiply(self, matrix: MatrixLaunch, dtype: np.dtype[np.generic], arena: int, alpha: int, beta: int) -> None:
-        """Queue the calls of a step.
+        """Queue the library's calls for a step.
 
         Args:
             matrix: Launch of the step.
@@ -67,7 +67,7 @@ class Blas:
         item = dtype.itemsize
         name = _FUNCTIONS[dtype.name]
         function = getattr(self._library, f"{name}_v2" if matrix.batch == 1 else f"{name}StridedBatched")
-        # cuBLAS has column-major matrices, so it computes the transposed product.
+        # cuBLAS expects column-major matrices, so it computes the transposed product.
         ways = (_TRANSPOSED if matrix.rhs.along_depth else _NORMAL, _NORMAL if matrix.lhs.along_depth else _TRANSPOSED)
         sizes = map(ctypes.c_int, (*ways, matrix.columns, matrix.rows, matrix.depth))
         head = (self._handle, *sizes, ctypes.c_void_p(alpha))

@@ -177,7 +177,7 @@ class CudaDevice:
         idle_memory.keep_idle(self.number)
 
     def trim(self) -> None:
-        """Release memory that no program uses after a while, sooner if it is much of the GPU's memory.
+        """Release unused memory after a delay, which is shorter if it is a large part of the GPU's memory.
 
         Up to ``KEPT_BYTES`` are kept, and everything while ``keeps_memory`` is true.
         """
@@ -191,7 +191,7 @@ class CudaDevice:
             )
 
     def _give_back_after(self, seconds: float) -> None:
-        """Release unused memory after a while, in a thread, unless a program begins before."""
+        """Release unused memory in a thread after ``seconds``, unless a program begins before then."""
         idle_memory.keep_idle(self.number)
         # The timer must not refer to this object: when the object is freed, its lane (`lanes.py`) is reused.
         timer = threading.Timer(seconds, idle_memory.return_idle, (self.cupy, self.number))

@@ -19,17 +19,17 @@ from elimina.planning.record import AXES, AXIS_WORDS, HEADER, MID_AXES, OUTER_AX
 WARP_THREADS = 32
 """Threads of a warp."""
 MIN_SHARING = 4
-"""Least number of values of the eliminated variable, and least number of slow cells with the same streamed values."""
+"""Least number for both: values of the eliminated variable, and slow cells with the same streamed values."""
 SCHEDULERS = 4
-"""Warps that a multiprocessor runs at a time."""
+"""Warps that a multiprocessor runs in the same cycle."""
 FOLD_CYCLES = 4.0
-"""Cycles of a warp for combining two registers, and for joining a third one."""
+"""Cycles in which a warp combines two registers and adds the result to a third one."""
 WAIT_CYCLES = 60.0
 """Cycles of waiting for shared memory, for each value of the eliminated variable."""
 LOAD_CYCLES = 4.0
 """Cycles of a warp for loading one cell of a face in each thread."""
 SECTOR_BYTES = 32
-"""Bytes that are read without need for each run of adjacent cells."""
+"""Bytes that are read in addition to each run of adjacent cells, because memory is read in whole sectors."""
 CACHE_BYTES_PER_CYCLE = 30.0
 """Bytes that a multiprocessor reads from the cache in a cycle."""
 HINDRANCE_SHARE = 0.3
@@ -71,7 +71,7 @@ class FacesCut(NamedTuple):
 
 
 def split_outer(record: list[int]) -> int:
-    """Move slow axes that the only streamed table does not have behind the other slow axes.
+    """Move slow axes behind the other slow axes if the only streamed table lacks them.
 
     Returns:
         Number of successive slow cells with the same streamed values; 1 unless exactly one table is streamed.

@@ -12,7 +12,7 @@ from elimina.backends.cuda.step_arrays import StepArrays
 from elimina.planning.record import AXIS_WORDS, DOMAIN, HEADER, WORDS, ragged
 
 MIN_CHUNKED_WORK = 1 << 11
-"""Largest number of rows of a small step that is not cut into chunks."""
+"""Largest work, in rows, of a small step that is not cut into chunks."""
 MAX_CHUNKS = 264
 """Largest number of chunks of a step: about as many blocks as run at a time."""
 THREAD_WORK = 8
@@ -20,7 +20,7 @@ THREAD_WORK = 8
 THREADS, WARP_THREADS = kernels.THREADS, 32
 LINK_WORDS = 10
 AWAITED = -2
-"""Number of the next step in a link if there is none, but entries of the launch wait for the step (``kAwaited``)."""
+"""Next step in a link (``kAwaited``): there is none, but other entries of the launch wait for this step."""
 CHUNK_BITS = 20
 
 
@@ -30,7 +30,7 @@ class ForestLaunch(NamedTuple):
     Attributes:
         first: Number of its first entry.
         slots: Number of its entries.
-        counter: Number of the counter of entries that blocks have taken.
+        counter: Number of its counter, which counts the entries that blocks have taken.
         tree: True if each step has at most one chunk and one reader, so that no entry has to wait.
         levels: True if some of its steps are moment-matching steps.
         work: Rows of its steps.
@@ -56,7 +56,7 @@ def write_reciprocals(words: NDArray[np.int64], starts: NDArray[np.int64], axes:
 
 
 def chunks_of(steps: StepArrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return for each small step its number of chunks, and the output cells of a chunk, enough for all threads."""
+    """Return the number of chunks of each small step, and the output cells of a chunk: enough for all threads."""
     domain = np.maximum(1, steps.headers[:, DOMAIN])
     # Number of threads that share a cell: the same as the kernel chooses for a full chunk.
     sharing = np.minimum(WARP_THREADS, 1 << np.ceil(np.log2(np.maximum(1, domain / THREAD_WORK))).astype(np.int64))
@@ -73,7 +73,7 @@ class ForestLists(NamedTuple):
         links: Words of ``LinkWord`` of each step.
         waits: Steps that entries wait for.
         entries: Entries of all launches, one after another.
-        bounds: Number of the first entry of each launch, by phase, and then the number of all entries.
+        bounds: Number of the first entry of each launch, in the order of the phases; then the number of all entries.
         children: Number of steps of the same launch that each step reads.
         unfinished: Number of chunks of each small step; 0 for other steps.
     """
@@ -94,7 +94,7 @@ def forest_lists(
     begins: NDArray[np.float64],
     links_at: int,
 ) -> ForestLists:
-    """Return the lists of small steps. ``links_at``: Start in the words for the links, which ``waits`` will follow."""
+    """Return the lists of small steps; ``links_at``: where the links will start in the words, followed by ``waits``."""
     count = len(small)
     chunks, chunk_cells = chunks_of(steps)
     pairs = np.stack([steps.readers, steps.sources], axis=1)[steps.sources >= 0]

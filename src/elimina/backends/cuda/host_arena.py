@@ -27,13 +27,13 @@ TOUCH_BYTES = 64 << 20
 
 
 class PinnedArena:
-    """An arena in the host's memory, which the device copies from and to by itself."""
+    """An arena in pinned host memory: the device copies from and to it without the host's help."""
 
     def __init__(self, backend: CudaDevice, program: Program, factors: NDArray[np.generic]) -> None:
         self._runtime = backend.cupy.cuda.runtime
         self._item = program.dtype.itemsize
         self.array, pinned_bytes = _empty_pages(program.arena_cells, program.dtype)
-        # The pages are written by several threads first, because pinning touched pages is quick.
+        # Several threads write the pages first, because pinning is quick for pages that have been written.
         _in_parallel(lambda cells: self._fill(cells, factors), self.array.nbytes // self._item, self._item)
         self._pointer = self.array.ctypes.data
         self._runtime.hostRegister(self._pointer, pinned_bytes, 0)
@@ -47,7 +47,7 @@ class PinnedArena:
         target[len(head) :] = 0
 
     def prepare(self, tile: StreamTile) -> None:
-        """Do nothing: the device copies by itself."""
+        """Do nothing: the device needs no help to copy."""
 
     def upload(self, tile: StreamTile, base: int, stream: Any) -> None:
         """Queue the uploads of the tile to the device's memory."""
@@ -77,7 +77,7 @@ class PinnedArena:
 
 
 def _empty_pages(cells: int, dtype: np.dtype[Any]) -> tuple[NDArray[Any], int]:
-    """Return an array in separate pages, and the bytes of these: a page can be pinned only once."""
+    """Return an array that shares no page with others, and the bytes of its pages: a page can be pinned only once."""
     size = -(-max(1, cells * dtype.itemsize) // mmap.PAGESIZE) * mmap.PAGESIZE
     memory = np.empty(size + mmap.PAGESIZE, dtype=np.uint8)
     start = -memory.ctypes.data % mmap.PAGESIZE
@@ -102,7 +102,7 @@ class FileArena:
         self._writes: dict[int, list[Future[None]]] = {}
 
     def prepare(self, tile: StreamTile) -> None:
-        """Begin to read the data of a later tile, if these have already been written to the file."""
+        """Begin to read the data of a later tile, unless some of the data are not yet in the file."""
         is_written = tile.written <= self._queued and not any(n <= tile.written for n in self._unwritten())
         if is_written and tile.number not in self._prepared:
             self._begin(tile)
@@ -196,19 +196,19 @@ class _Stage:
         self.copied: Any = None
 
     def wait(self) -> None:
-        """Wait until the device has copied from this memory, or to it."""
+        """Wait until the device's last copy from or to this memory has ended."""
         if self.copied is not None:
             self.copied.synchronize()
 
     def finish(self) -> None:
-        """Wait until the file has been read or written."""
+        """Wait until the pending reads and writes of the file have ended."""
         for job in self.jobs:
             job.result()
         self.jobs = []
 
 
 def _closely(box: Copy, run: int) -> Iterator[tuple[tuple[int, int, int], int]]:
-    """Yield the rows of a box, each with its stride in a copy without gaps."""
+    """Yield each axis of a box, with its stride in a copy of the box that has no gaps."""
     for row in box.rows:
         yield row, run
         run *= row[0]

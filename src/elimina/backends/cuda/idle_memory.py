@@ -11,8 +11,8 @@ from typing import Any
 from elimina.backends.cuda.memory import DeviceMemory
 
 LINGER_SECONDS, LINGER_SHARE, SHORT_LINGER_SECONDS = 1.0, 1 / 2, 0.25
-"""Seconds for which idle memory beyond ``KEPT_BYTES`` is kept. If it is more than this share of the GPU's memory, it is
-kept for the last number of seconds instead.
+"""Seconds for which a GPU's idle memory is kept if it exceeds ``KEPT_BYTES``: ``LINGER_SECONDS``, or
+``SHORT_LINGER_SECONDS`` if it exceeds ``LINGER_SHARE`` of the GPU's memory.
 
 Returning memory takes 0.06 s, and the driver clears it when it is allocated again: on an H200, allocating 64 GiB then
 takes 0.2 s instead of 0.01 s.
@@ -36,11 +36,11 @@ def device_memory(cupy: Any, device: int) -> DeviceMemory:
 
 timers: dict[int, threading.Timer] = {}
 return_locks: dict[int, threading.Lock] = {}
-"""Timers that free idle memory of earlier programs, and their locks, by GPU."""
+"""Timers that free idle memory of earlier programs, and the locks that are held meanwhile, by GPU."""
 
 
 def keep_idle(device: int) -> None:
-    """Keep idle memory of programs on a GPU; wait if it is being released."""
+    """Cancel the timer that would release a GPU's idle memory; wait if the release has begun."""
     timer = timers.pop(device, None)
     if timer is not None:
         timer.cancel()
@@ -50,7 +50,7 @@ def keep_idle(device: int) -> None:
 
 @atexit.register
 def _leave_driver() -> None:
-    """Wait for threads in the driver: they must not return from it after the interpreter has ended."""
+    """Wait for threads that call the driver: no call may return after the interpreter has ended."""
     for timer in list(timers.values()):
         timer.cancel()
     for lock in list(return_locks.values()):

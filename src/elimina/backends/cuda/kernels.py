@@ -66,8 +66,8 @@ class ProductForm(NamedTuple):
     """A form of the product kernel: rows and vectors of cells of a thread, and number of blocks on a multiprocessor.
 
     ``whole`` is True if the form is only for steps that hold all values of the eliminated variable in shared memory at
-    once (other steps need more registers). It is False if the form is only for other steps, in which few blocks wait
-    less. None: the form is for all steps.
+    once, because other steps need more registers. It is False if the form is only for those other steps, which wait
+    less in few blocks. It is None if the form is for all steps.
     """
 
     rows: int
@@ -142,7 +142,7 @@ def semiring_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
 
 
 def policy_type(semiring: str, dtype: np.dtype[np.generic]) -> str:
-    """Return the C++ type of the layout of cells in registers, for neighbours that are read together."""
+    """Return the C++ type that says how cells lie in registers: in pairs if two fit, or one by one."""
     return f"elimina::{'Pairs' if dtype == np.int16 else 'Single'}<{semiring_type(semiring, dtype)}>"
 
 
@@ -204,7 +204,7 @@ def tile_kernel(
     units: int = RING_UNITS,
     outers: int = 1,
 ) -> TileKernel:
-    """Return the instantiation for a number of streamed tables (more than two: -1) and a way of reading.
+    """Return the instantiation for a number of streamed tables (-1: more than two) and a way of reading them.
 
     ``aligned``: dense rows start at 16-byte addresses. ``whole``: all values of the eliminated variable are in shared
     memory at once. ``units``: units of dense rows that a thread loads ahead. ``outers``: largest number of slow cells

@@ -29,28 +29,28 @@ class LaunchRecording:
 class DeviceLayout(NamedTuple):
     """A program on the device, or some of its steps.
 
-    One buffer is the same in all runs of a program: outputs of compact steps | assignment | output ranges | arena.
-    Offsets of compact outputs are relative to the arena, and so negative. Another buffer depends on the steps that run:
-    words | state.
+    All runs of a program use the same first buffer: outputs of compact steps | assignment | output ranges | arena.
+    Offsets of compact outputs are relative to the arena, and so negative. The contents of a second buffer depend on the
+    steps that run: words | state.
 
     Attributes:
         launches: Launches in the order of their execution.
         larges: Number of the step of each launch of a large step.
-        decode_at: Start of the decoding order in the words.
+        decode_at: Where the decoding order starts in the words.
         decode_steps: Number of steps to decode.
         decode_shared: Bytes of shared memory for decoding.
-        links_at: Start of the links of small steps in the words.
-        entries_at: Start of the entries of all launches of small steps in the words.
-        sequence_at: Start in the words of the numbers of the steps that run.
+        links_at: Where the links of small steps start in the words.
+        entries_at: Where the entries of all launches of small steps start in the words.
+        sequence_at: Where the numbers of the steps that run start in the words.
         sequence: Number of these steps.
         words: Words that the kernels read.
         state: Bytes of the counters before a run: the stop flag; one for each launch of small steps; for each step, the
             number of steps that it waits for; and for each step, the number of its unfinished chunks.
         pending_at: Byte offset of the counters of steps.
-        assignment_at, peaks_at, arena_at: Byte offsets in the buffer.
-        size: Bytes of the buffer.
+        assignment_at, peaks_at, arena_at: Byte offsets in the first buffer.
+        size: Bytes of the first buffer.
         work: Rows of all steps that run.
-        recordings: Recordings of the launches by sessions, by the addresses that the launches use.
+        recordings: Recordings that sessions made of the launches, by the addresses that the launches use.
         copies: Copies of words and state that stay on devices, by the device's number; None if none stay.
     """
 

@@ -60,7 +60,7 @@ class MatrixLaunch(NamedTuple):
         offsets: Cells to add to the three matrices' offsets, for each call.
         sources: Steps that wrote lhs and rhs; -1 for a factor.
         scalar: Position of the product of the messages' scales in the array of scalars.
-        words: Number of cells of a word in which the output is read.
+        words: Number of cells that are read at once when the range of the output is found.
         work: Combinations of the step.
     """
 
@@ -108,7 +108,7 @@ def choose_matrix(program: Program, number: int, start: int, record: list[int], 
     Args:
         program: Program of the step.
         number: Number of the step.
-        start: Start that its record will have in the words.
+        start: Where its record will start in the words.
         record: The step's record; it gets fewer, longer axes if the library takes the step.
         scalar: Place for the product of the messages' scales.
     """

@@ -43,12 +43,12 @@ class MatrixQueue:
         unseen = np.tile([0.0, np.inf], 2 * len(matrices)).view(np.uint8)
         self._span = len(unseen)
         self.pieces = [unseen, unseen, scalars.view(np.uint8)]
-        """Initial contents of the memory at the address of ``set_address``."""
+        """Initial contents of the device memory whose address ``set_address`` gets."""
         self.size = sum(map(len, self.pieces)) + 64
         self.are_ranges_known = False
 
     def set_address(self, at: int) -> None:
-        """Set the address, a multiple of 8, of ``size`` bytes on the device that hold ``pieces``."""
+        """Set where ``pieces`` lie on the device: the address of ``size`` bytes, a multiple of 8."""
         self._ranges_at, self._unseen_at, self._scalars_at = at, at + self._span, at + 2 * self._span
 
     def find_ranges(self, arena: int) -> None:
@@ -103,8 +103,8 @@ class MatrixQueue:
 
 
 def _max_bits(dtype: np.dtype[Any]) -> int:
-    """Return the largest span, in powers of two, of a bound that replaces the range of an output.
+    """Return the largest ratio, in powers of two, between the ends of a bound that is used as an output's range.
 
-    A step with two such bounds can still show that no product of the tables' values underflows.
+    A step that reads two outputs with such bounds can still prove that no product of its tables' values underflows.
     """
     return int(-np.finfo(dtype).minexp - 2 * MAX_OPERANDS) // 2

@@ -15,10 +15,10 @@ from elimina.backends.cuda.kernels import THREADS
 from elimina.backends.factor_classes import FactorClass
 
 BLOCKS_PER_MULTIPROCESSOR = 16
-"""Largest number of blocks of a launch: each thread then takes several variables or factors."""
+"""Largest number of blocks of a launch per multiprocessor. In large launches, threads take several items."""
 
 ROOM_BYTES, MIN_THREADS = 48 << 10, 16
-"""Bytes of shared memory for the factors of a block's threads, and least number of threads of a block cut to fit."""
+"""Largest shared memory of a block in bytes, and the least number of threads to which a block is cut to respect it."""
 
 Floats = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def _edges(variables: int, classes: Sequence[FactorClass]) -> _Edges:
 
 
 class _Launch(NamedTuple):
-    """Launches for a class of factors: their number and sizes, the first arguments of its kernels, and its messages."""
+    """A class of factors: their number, their axes' sizes, the first arguments of the kernels, and the messages."""
 
     factors: int
     sizes: tuple[int, ...]

@@ -25,11 +25,11 @@ WORD_TYPES = {16: "complex128", 8: "uint64", 4: "uint32", 2: "uint16"}
 def copy_words(
     source: FactorLayout, target: FactorLayout, itemsize: int
 ) -> tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Return the longest words for copies of cells.
+    """Return the longest words in which cells can be copied, and where these lie.
 
     Args:
         source: Cells to copy.
-        target: Their place, where the axes follow each other as in the source.
+        target: Destination of the cells, with the axes in the same order.
         itemsize: Bytes of a cell.
 
     Returns:
@@ -95,7 +95,7 @@ class PeerSession(CudaSession):
             self._copies.append(ends)
 
     def queue(self, steps: NDArray[np.int64], share: float) -> None:
-        """Queue successive steps, after which a share of the program's work is done."""
+        """Queue successive steps; ``share``: part of the program's work that is done after them."""
         phase = copy(self.whole_program)
         phase.layout = phase.layout.phase(int(steps[0]), int(steps[-1]) + 1, len(self._program.starts))
         with self._here():

@@ -12,7 +12,7 @@ from elimina.backends.cuda.kernels import PRODUCT_THREADS, ProductKernel, produc
 from elimina.backends.cuda.multiprocessor import RESERVED_SHARED_BYTES, SHARED_BYTES
 
 GATHERED_CELL_COST = 24.0
-"""Cost of gathering one cell of a table, in combinations of one register; the threads wait for the cell."""
+"""Cost of gathering one cell of a table, for which threads wait. The unit of costs is a combination of one register."""
 READ_BYTE_COST = 0.75
 """Cost of a byte of a table that is read in words."""
 VECTOR_READ_COST = 2.5
@@ -123,7 +123,7 @@ def product_cut(
         tried: set[tuple[int, int]] = set()
         for columns in range(1, PRODUCT_THREADS + 1):
             cells = product_kernel(semiring, dtype, 0, True, form).cells
-            # With equal passes and chunks, more columns only make the rhs larger.
+            # If the rows of threads and the chunks stay as many, more columns only make the rhs larger.
             passes = PRODUCT_THREADS // columns, -(-shape.lo_cells // (columns * cells))
             if passes in tried:
                 continue
@@ -199,7 +199,7 @@ def _passes_of_a_block(passes: int, max_splits: int) -> tuple[int, ...]:
 
 @functools.cache
 def _fold_cost(kernel: ProductKernel) -> float:
-    """Return the cost of one combination: arithmetic, reads of shared memory, and the gaps that few blocks leave."""
+    """Return the cost of one combination: arithmetic, reads of shared memory, and idle time if few blocks run."""
     spread = SPREAD_READ_SHARE if kernel.cells * kernel.lane_bytes > 16 * kernel.vectors else 1.0
     reads = spread * (kernel.rows * kernel.lane_bytes // 16) + kernel.vectors
     lanes = kernel.rows * kernel.vectors * 16 // kernel.lane_bytes

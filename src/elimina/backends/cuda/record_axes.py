@@ -28,7 +28,7 @@ MAX_ROW_CELLS = 1 << 16
 
 
 def rearrange(record: list[int], outer: Sequence[int], mid: Sequence[int], order: Sequence[int]) -> None:
-    """Make these the slow and the middle axes, and put the tables in this order; the fast axes stay."""
+    """Replace the slow axes by ``outer`` and the middle ones by ``mid``; put the tables in the order ``order``."""
     lo = record[OUTER_AXES] + record[MID_AXES]
     axes = [*outer, *mid, *range(lo, record[AXES])]
     operands = tables(record)
@@ -101,7 +101,7 @@ def is_dense(strides: list[int], out_strides: list[int], sizes: list[int], lo: i
 
 
 def lengthen(record: list[int]) -> None:
-    """Turn the last middle axes into fast ones if streamed rows of 2-byte cells start at 16-byte addresses only then.
+    """Turn the last middle axes into fast ones if this lets streamed rows of 2-byte cells start at 16-byte addresses.
 
     Lhs tables that have such axes become rhs tables, so sums must not depend on the order of their terms.
     """

@@ -44,7 +44,7 @@ MIN_MARKED_WORK = 1 << 34
 MAX_RECORDINGS = 4
 """Largest number of recordings that are kept of one layout, at different addresses."""
 MIN_SAVED_WORK = 1 << 33
-"""Some of the steps are laid out for separate runs only if this saves at least this number of combinations."""
+"""Least number of combinations that a run of only some steps must save to get a layout of its own."""
 MAX_PARTIAL_LAYOUTS = 16
 """Largest number of kept layouts of partial runs."""
 FLAG_BYTES = 4
@@ -99,7 +99,7 @@ class CudaSession:
             self.upload(self._base + layout.arena_at, [np.ascontiguousarray(factors).reshape(-1).view(np.uint8)])
             ends[1].record(self._stream)
             self._uploads = [ends]
-            """Events about uploads that no run has reported."""
+            """Pairs of events around uploads whose time no run has reported yet."""
 
     def _here(self) -> AbstractContextManager[None]:
         return self._backend.at_work(self.whole_program.layout.size)
@@ -181,7 +181,7 @@ class CudaSession:
         return values
 
     def gather(self, cells: NDArray[np.int64]) -> NDArray[np.generic]:
-        """Return the elements of the arena at these places: see ``GatheringSession.gather``."""
+        """Return the elements of the arena at the given places: see ``GatheringSession.gather``."""
         with self.arena_in_place() as (cupy, arena):
             values: NDArray[np.generic] = cupy.asnumpy(arena[cupy.asarray(cells)], stream=self._stream)
         return values
@@ -229,7 +229,7 @@ class CudaSession:
             dtype: Type of the array.
             offset: Bytes from the arena's start to the first cell.
             sizes: Sizes of the axes.
-            strides: Bytes between two values of each axis.
+            strides: Bytes between neighbouring values of each axis.
             device: Number of the GPU that uses the array.
         """
         size = self._program.arena_cells * self._program.dtype.itemsize
@@ -278,7 +278,7 @@ class CudaSession:
             self._expected.append(steps)
 
     def _saves(self, steps: NDArray[np.int64]) -> bool:
-        """Return whether running only these steps saves more time than laying them out takes."""
+        """Return whether running only these steps saves enough work to lay them out separately."""
         return self._program.work - work_of(self._program, steps) >= MIN_SAVED_WORK
 
     def _resident_steps(self, steps: NDArray[np.int64] | None) -> ResidentSteps:
@@ -328,7 +328,7 @@ class CudaSession:
         self._stream.synchronize()
 
     def copy_of(self, layout: DeviceLayout) -> Any:
-        """Return the memory of a layout's words and state on the device, where those of a kept layout stay."""
+        """Return device memory with a layout's words and state; if the layout is kept, the memory is kept with it."""
         copies, number, pieces = layout.copies, self._backend.number, [layout.words.view(np.uint8), layout.state]
         if copies is not None and number in copies:
             return copies[number]
@@ -370,7 +370,7 @@ class CudaSession:
         """Queue every step; ``marked``: with events for the progress."""
         layout, program, backend = resident.layout, self._program, self._backend
         if any(isinstance(launch, ForestLaunch) for launch in layout.launches):
-            # The stop flag, before the counters, is not reset: it ends all queued work.
+            # The stop flag precedes the counters. It is not reset here, because it has to end all queued work.
             self._copy(
                 resident.state_at + FLAG_BYTES, resident.pristine_at + FLAG_BYTES, len(layout.state) - FLAG_BYTES
             )
@@ -445,9 +445,10 @@ class CudaSession:
         return results, done
 
     def _wait(self, last: Any, progress: Callable[[float], None] | None) -> None:
-        """Poll, so that an interrupt is noticed; without sleeping at first, since most runs are short.
+        """Poll, so that an interrupt is noticed. Polling begins without sleeps, since most runs are short.
 
-        Threads that never sleep would keep the interpreter from those of other GPUs for milliseconds at a time.
+        If several sessions run, it always sleeps: a thread that does not would keep the interpreter from the threads of
+        other GPUs for milliseconds at a time.
         """
         began, reported, runtime = time.perf_counter(), 0, self._cuda.runtime
         while not has_passed(runtime, last):

@@ -25,7 +25,7 @@ from elimina.planning.record import (
 )
 
 MIN_LO_CELLS = 64
-"""Least number of fast cells in a row; the split of steps with shorter rows stays."""
+"""Least number of fast cells in a row for a new split; steps with shorter rows keep theirs."""
 MAX_TABLES = 6
 """Largest number of tables with fast axes, any of which may be streamed."""
 MAX_RHS_BYTES = 64 << 10
@@ -33,7 +33,7 @@ MAX_RHS_BYTES = 64 << 10
 MAX_MID_CELLS = 256
 """Largest number of middle cells among which the estimate divides the cost of starting a block."""
 BUILD_COST = 2.0
-"""Cost of reading a vector of an rhs table, in streamed vectors; nothing is read at the same time."""
+"""Cost of reading a vector of an rhs table, in streamed vectors; it is high because no other reads overlap."""
 BLOCK_START_COST = 80.0
 """Cost of starting a block, in streamed vectors."""
 MAX_COST_SHARE = 0.8
@@ -49,7 +49,7 @@ class _AxisSplit(NamedTuple):
 
 
 def outers_of(sharing: int) -> int:
-    """Return the number of slow cells with the same streamed values that a block takes, about equal in all blocks."""
+    """Return the number of slow cells of a block that share streamed values; all blocks get about as many."""
     return -(-sharing // -(-sharing // MAX_OUTERS))
 
 
@@ -94,7 +94,7 @@ def _is_readable(record: list[int], table: list[int], sizes: list[int], vector: 
 def _split(
     domain: int, sizes: list[int], operands: list[list[int]], moving: Sequence[int], streamed: tuple[int, ...]
 ) -> _AxisSplit:
-    """Return the slow and middle axes if these tables are streamed and the other tables with fast axes are rhs."""
+    """Return a split of the axes in which ``streamed`` are streamed and the other tables with fast axes are rhs."""
     built = [n for n in moving if n not in streamed]
     sharing, mid, outer = [], [], []
     for axis in range(len(sizes)):

@@ -17,7 +17,7 @@ from elimina.number_texts import counted
 from elimina.problem.semirings import SEMIRINGS
 
 PAIRS_PER_BLOCK = 8 * kernels.THREADS
-"""Pairs of runs of a block: ``kRounds`` for each thread."""
+"""Pairs of runs that a block joins: ``kRounds`` for each thread (``kernels/rows.cu``)."""
 
 
 class CudaSparseDevice:
@@ -221,7 +221,7 @@ class CudaSparseDevice:
             ):
                 yield
         except DeviceError as error:
-            # The number of tuples of a step is not known in advance; too many may still fit in slices.
+            # The number of tuples of a step is not known in advance. If they do not fit, those of slices may.
             if isinstance(error.__cause__, MemoryError):
                 raise MemoryLimitError(f"a sparse step makes more tuples than fit: {error}") from error
             raise

@@ -31,7 +31,7 @@ MIN_DOMAIN = 128
 BUSY_CELLS = 2048
 """Output cells that keep a multiprocessor busy."""
 ALIGNED_CELLS = 16
-"""Unit of the distance between the sums of two parts, in cells: words of 16 bytes start there for all types."""
+"""The sums of each part start at a multiple of this number of cells, which is 16-byte aligned for all types."""
 
 
 class SplitSum(NamedTuple):
@@ -91,7 +91,7 @@ def _span(record: list[int]) -> int:
 
 
 def _part(record: list[int], first: int, depth: int, parts: int, span: int, out: int) -> list[int]:
-    """Return the record that sums over ``depth`` values at a time: the part's number is the slowest axis."""
+    """Return the record of ``parts`` sums over ``depth`` values each; the slowest axis is that of the parts."""
     operands = []
     for offset, domain_stride, source, *strides in tables(record):
         operands.append([offset + first * domain_stride, domain_stride, source, depth * domain_stride, *strides])

@@ -12,7 +12,7 @@ from elimina.planning.record import TABLES_A, TABLES_B, tables
 MAX_ROW_OFFSET = 2**31 - 1
 """Largest offset of a streamed cell from the first one of its row, which kernels keep in 32 bits."""
 BLOCK_START_COST = 500.0
-"""Cost of starting a block, in rows of the product per fast cell."""
+"""Cost of starting a block, in the unit of ``_split``: rows of the product for each fast cell."""
 MAX_WAVES = 6
 """Largest number of waves of a split: its blocks, divided by the number of blocks that run at a time."""
 BUILD_CELL_COST = 8.0
@@ -23,16 +23,16 @@ MAX_COLUMNS = 128
 """Largest number of threads along a streamed row: with more, the rhs is large and middle cells are few."""
 LARGE_DOMAIN = 64
 LARGE_COLUMNS = 32
-"""Least large domain, and the largest number of threads along a streamed row for it."""
+"""Domains of at least ``LARGE_DOMAIN`` values get at most ``LARGE_COLUMNS`` threads along a streamed row."""
 NARROW_COLUMNS = 64
 """Largest number of threads along a streamed row of two-byte cells, for domains of at least ``NARROW_DOMAIN``."""
 NARROW_DOMAIN = 5
 SHORT_RING_DOMAIN = 32
 """Least domain for which two-byte cells have a shorter ring, to save memory for the rhs."""
 CHEAP_RHS_BYTES = 26 << 10
-"""Largest rhs that costs less to build than longer rows save."""
+"""Size of an rhs that is cheap to build: only larger ones justify shorter rows."""
 MIN_ROW_BYTES = 256
-"""Length of rows that are not cut further to make the rhs smaller."""
+"""Rows of at most this length are not cut further to make the rhs smaller."""
 
 
 class StreamStepShape(NamedTuple):
@@ -139,7 +139,7 @@ def cover(
 def _split(
     shape: StreamStepShape, kernel: TileKernel, cut: StreamCut, block_rows: int, concurrent_blocks: int
 ) -> tuple[int, int]:
-    """Return the number of parts of the middle cells, and the cells of a part, of least estimated time."""
+    """Return the division of the middle cells with the least estimated time: number of parts, and cells of a part."""
     # Costs are in rows of the product for each fast cell: 2 for a byte of a streamed row, and at least 8 for an
     # unaligned row.
     row = max(2.0 * shape.itemsize, 0.0 if kernel.aligned else 8.0)
@@ -150,7 +150,7 @@ def _split(
         mids = _up(-(-shape.mid_cells // splits), cut.rows) if splits > 1 else shape.mid_cells
         used = -(-shape.mid_cells // mids)
         waves = block_rows * used / concurrent_blocks
-        # If there are few waves, the last one costs as much as a full one; if many, its blocks fill gaps of the others.
+        # Among few waves, the last one costs as much as a full one. Among many, waves overlap and fill its gaps.
         cost = (waves if waves >= 3 else math.ceil(waves)) + 0.5
         cost *= row * _up(mids, cut.rows) + setup
         if best is None or cost < best[0]:

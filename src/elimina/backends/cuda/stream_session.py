@@ -81,7 +81,7 @@ class StreamSession(TiledSession):
             self._copy_peaks(self._base, self.peaks.ctypes.data)
 
     def _copy_peaks(self, to: int, source: int) -> None:
-        # The copy goes through a queue, because queued work does not wait for work outside the queues.
+        # The copy is queued in a stream, because work in the queues does not wait for work outside of them.
         runtime, queue = self._cuda.runtime, self._queues[UP]
         runtime.memcpyAsync(to, source, self.peaks.nbytes, runtime.memcpyDefault, queue.ptr)
         queue.synchronize()

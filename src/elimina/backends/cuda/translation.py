@@ -56,7 +56,7 @@ def lay_out(
         program: Program to run.
         multiprocessors: The device's number of multiprocessors.
         shared_bytes: Shared memory that a block may take.
-        sequence: The steps to run, ascending; None: all. The buffer is the same for all of them.
+        sequence: The steps to run, ascending; None: all. The buffer's layout does not depend on it.
         library: True if cuBLAS makes the matrix products that are large enough.
 
     Raises:
@@ -79,7 +79,7 @@ def lay_out(
     own_bytes = _place_compact(words, program, steps, compact)
     assignment_at = own_bytes
     peaks_at = assignment_at + _aligned(4 * program.variables)
-    # Behind the steps' output ranges is one that the parts of split sums write and nothing reads.
+    # One more range follows the steps' output ranges. The parts of split sums write it, and nothing reads it.
     arena_at = peaks_at + _aligned(16 * (count + 1))
     _move(words, steps, starts, compact, arena_at // item)
 
@@ -141,7 +141,7 @@ def lay_out(
 
 
 def steps_on_their_own(program: Program) -> tuple[int, ...]:
-    """Return the steps between which GPUs wait for each other."""
+    """Return the steps before or after which GPUs wait for each other."""
     if program.shards is None:
         return ()
     first = (phase.first for phase in program.shards.phases if phase.copies)
@@ -181,7 +181,7 @@ def _phases(
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], list[int]]:
     """Return, for each step, the number of large steps before it and its earliest start; and the list of large steps.
 
-    A step runs as early as what it reads allows. Large steps keep the program's order, so memory that the plan reuses
+    A step runs as early as its inputs allow. Large steps keep the program's order, so memory that the plan reuses
     among them stays safe. Times assume enough blocks, and are in units of a step of one chunk.
     """
     count = len(small)

@@ -21,13 +21,13 @@ from elimina.planning.step import Operand
 
 
 class TupleBounds:
-    """Bounds of a program on tuples, for its current factors.
+    """Bounds that filter the tuples of a program, for its current factors.
 
     Args:
         host: CPU backend that computes the bounds.
         device: Device of the tuples that are filtered.
         program: The program on tuples, of the semiring ``min-sum`` over integers.
-        outside: Plan of the tables that bound the program's steps.
+        outside: Plan of dense tables that bound the rest of the problem at each step.
         factors: The arena's first elements.
     """
 
@@ -88,14 +88,15 @@ class TupleBounds:
 
 
 class BoundFilters:
-    """A filter of tuples while a table is made: see ``FilterOfScope``.
+    """Filters of the tuples of one step, made while its tables are joined: see ``FilterOfScope``.
 
     Args:
         device: Device of the tuples.
         forbidden: Least total that is forbidden.
-        rest: Tables that bound the remaining factors; all have the tuples' dtype, from 0 to ``forbidden``.
-        under: Tables that bound each joined table, by its ``id``.
-        dense: Tables that are joined as soon as the tuples have all of their variables.
+        rest: Tables that bound the factors outside the step; they have the tuples' dtype, and values from 0 to
+            ``forbidden``.
+        under: Tables that bound each table to join from below, by the table's ``id``.
+        dense: Bounds of dense tables, each of which is joined as soon as the tuples have all of its variables.
         others: Bound of all factors that are not connected to the step.
         cells: Largest number of cells of a table that bounds are joined to; None: ``CELLS``.
     """
@@ -127,7 +128,7 @@ class BoundFilters:
             for bound in tables
             if bound.scope and bound.cells.any()
         ]
-        # Every negative budget keeps nothing, and -1 fits the dtype.
+        # All negative budgets keep no tuple, so -1 stands for them: it fits the dtype.
         return TupleFilter(tuple(lookups), max(-1, self._forbidden - 1 - spent))
 
     def _without(self, tables: Sequence[DenseLookup], variable: int, scope: Collection[int]) -> list[DenseLookup]:

@@ -44,9 +44,9 @@ class JoinOrder(NamedTuple):
 
 
 class SparseDevice(Protocol):
-    """A device that joins sparse tables of one semiring; ``SparseTables`` puts its operations together.
+    """A device that joins sparse tables of one semiring; ``SparseTables`` combines its operations.
 
-    Arrays are the device's own, if not said otherwise.
+    Arrays are in the device's memory unless stated otherwise.
 
     Attributes:
         semiring: A name of ``SEMIRINGS``.

@@ -106,7 +106,7 @@ class SparseTables:
         return self.device.to_dense(rows, rows.layout.terms(scope, strides), math.prod(sizes)).reshape(sizes)
 
     def arrange(self, rows: SparseTable, layout: KeyLayout) -> SparseTable:
-        """Return the tuples in another layout, sorted. Further variables get zero bits."""
+        """Return the tuples in another layout, sorted. Variables that only the new layout has get zero bits."""
         if layout == rows.layout:
             return rows
         keys = self.device.move(rows.keys, rows.layout.segments(layout), layout.words)
@@ -296,8 +296,8 @@ class SparseTables:
 def _is_scattered(lhs: SparseTable, rhs: SparseTable, variable: int) -> bool:
     """Return whether to match a shared variable like the other shared ones, instead of pairing runs over its values.
 
-    The costs are those expected for independent tables: each joint tuple of a match is made and sorted, and paired runs
-    are read to their ends.
+    The choice compares expected costs, for tables that are independent of each other. A match makes and sorts every
+    joint tuple. Pairing reads each pair of runs to its end.
     """
     shared = [v for v in lhs.layout.scope if v in rhs.layout.scope]
     joint = math.log(max(1, len(lhs.values))) + math.log(max(1, len(rhs.values)))

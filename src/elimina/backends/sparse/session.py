@@ -1,4 +1,4 @@
-"""A program whose large tables are sparse: a step joins tuples, or is a dense one where its output is dense."""
+"""A program whose large tables are sparse: each step joins tuples, or runs as a dense step if its output is dense."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MAX_LOOKUP_CELLS = 1 << 22
 
 
 class DenseTable(NamedTuple):
-    """A dense table on the host: elements of an arena, and the scope, sizes and strides of the cells among them."""
+    """A dense table on the host: elements of an arena, and the scope, sizes and strides of the table in them."""
 
     cells: Array
     scope: tuple[int, ...]
@@ -374,7 +374,7 @@ class SparseSession:
         self._taken -= 0 if table is None else _size(table)
 
     def _forget(self, numbers: Sequence[int]) -> None:
-        """Drop the messages that no step after these ones reads."""
+        """Drop the messages whose last readers are these steps."""
         if not self._program.keep:
             for source in (source for number in numbers for source in self._read_last[number]):
                 self._drop(source)
@@ -383,7 +383,7 @@ class SparseSession:
         return step.out_cells * self._item <= min(rows * tuple_bytes(joined_sizes(step), self._item) / 2, self._free())
 
     def _free(self) -> int:
-        """Return the bytes that the memory limit leaves."""
+        """Return the bytes that the memory limit still allows."""
         return self._sparse.memory - self._factors.nbytes - self._taken
 
     def _share(self, table: SparseTable | DenseTable) -> float:
@@ -397,7 +397,7 @@ class SparseSession:
         first, last = self._program.zone
         zone = np.zeros(last - first, dtype=self._program.dtype)
         for number, offset, span in self._program.outputs.tolist():
-            # A run of only some steps may not make all outputs.
+            # If only some steps run, some outputs may be missing.
             if number not in self._messages:
                 continue
             cells = self._cells(number)
