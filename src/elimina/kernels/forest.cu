@@ -9,8 +9,8 @@
 
 namespace elimina {
 
-// The words of a step's link. The first ones are fetched a step ahead, and describe the next step, to which blocks walk
-// on: its number (-1: none; kAwaited: none, and entries of this launch wait for this step), the start and length of its
+// The words of a step's link. The first ones are fetched a step ahead, and describe the next step, with which blocks
+// continue: its number (-1: none; kAwaited: none, and entries of this launch wait for this step), the start and length of its
 // record, and the number of steps that it waits for. The others describe this step: its number of chunks (1 if blocks
 // walk to it), the output cells of a chunk, the start and length of its record, and the list of the steps that its
 // entries wait for.
@@ -278,8 +278,8 @@ __global__ void __launch_bounds__(kThreads, kTree ? 1 : kResident)
             seen.high = highs[warp] > seen.high ? highs[warp] : seen.high;
             seen.low = lows[warp] < seen.low ? lows[warp] : seen.low;
           }
-          // Atomic operations on one address run one after another: so there is one of each kind for a block, not for a
-          // warp.
+          // Atomic operations on one address run one after another, so each block needs only one of each kind, not one
+          // for every warp.
           is_one ? seen.write(peaks + 2 * number) : seen.add_to(peaks + 2 * number);
         }
         bool goes_on = next >= 0;

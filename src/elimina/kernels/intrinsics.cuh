@@ -30,8 +30,8 @@ __device__ __forceinline__ void commit_copies() {}
 template <int kPending>
 __device__ __forceinline__ void await_copies() {}
 
-// All threads of a block meet here, from different points of the code, too: the barrier of these GPUs only counts the
-// waves that arrive.
+// A barrier for all threads of a block. They may wait at different points of the code, because the barrier of these GPUs
+// only counts the waves that arrive.
 template <int kThreads>
 __device__ __forceinline__ void meet() {
   __syncthreads();

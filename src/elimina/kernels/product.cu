@@ -209,8 +209,8 @@ __global__ void __launch_bounds__(kProductThreads, kBlocks)
   using Lane = typename P::Lane;
   using Sum = typename P::Sum;
   constexpr int kLanes = kLanesOf<P, kVectors>, kPer = 16 / int(sizeof(Cell)), kVectorLanes = kLanes / kVectors;
-  // Additions and minima of floats need every cycle of the scheduler, so the loop's own instructions cost time.
-  // Operations on other types wait for one arithmetic unit.
+  // Float loops are unrolled further: additions and minima of floats need every cycle of the scheduler, so the loop's own
+  // instructions cost time. Operations on other types wait for one arithmetic unit, which leaves cycles for them.
   constexpr int kUnroll = same<Lane, float> ? 4 : 2;
   const Map map = map_of<P>(record_words, tables, 0, batch, slab, chunk, 0);
 

@@ -16,7 +16,7 @@ struct Single {
   S s;
   __device__ explicit Single(Cell parameter) : s(semiring_of<S>(Lane(parameter))) {}
   __device__ Single(Cell parameter, StepView step) : s(semiring_of<S>(Lane(parameter), step)) {}
-  // The unit of the registers' integers may be less than the least number that a stored cell can hold.
+  // one() of the integers in registers may be less than the least number that a stored cell can hold.
   __device__ Cell one() const {
     const Lane unit = s.one();
     if constexpr (is_integer<Lane> && sizeof(Cell) < sizeof(Lane)) {

@@ -110,7 +110,7 @@ struct WaveFactor {
   }
 };
 
-// Replaces the message of an axis by sums, in logarithms and damped.
+// Replaces the message of an axis by the logarithms of sums, relative to the largest one, and damps it.
 template <class Sums>
 __device__ void send(const WaveFactor& factor, double* messages, int axis, i64 offset, double damping, Sums sums) {
   double peak = 0;

@@ -14,13 +14,13 @@ MAX_SLICES = 1 << 16
 """Largest number of slices for the option ``auto``."""
 
 _MIN_SHARED_BYTES = 1 << 24
-"""Smallest memory limit that includes a call's memory other than tables: any process grows by some MiB at its start."""
+"""Smallest limit for a call's whole memory; lower ones are for tables only, since any process grows by some MiB."""
 
 _MIN_MEMORY_SHARE = 0.25
-"""Share of a memory limit that is always available to tables: even small tables give bounds."""
+"""Share of a memory limit that tables always get, because even small tables give bounds."""
 
 _SPARE_MEMORY_SHARE = 0.125
-"""Reserve in an advised memory limit, as a share of it, because equal calls differ a little in memory."""
+"""Reserve in a recommended memory limit, as a share of it: the memory of equal calls differs a little."""
 
 
 class CheckedOptions(Options):
@@ -45,7 +45,7 @@ class CheckedOptions(Options):
 
     @property
     def for_bounds(self) -> CheckedOptions:
-        """The options for mini-buckets, which replace methods beyond the memory."""
+        """The options for mini-buckets, to which a call falls back if other methods exceed the memory."""
         return replace(self, dtype=None, slices="auto", scratch=None, tables="auto")
 
     @property
@@ -68,7 +68,7 @@ class CheckedOptions(Options):
 
         Args:
             growth_bytes: Bytes by which the process has grown during the call. They are not subtracted from a GPU's
-                limit, nor from a limit below the memory of the process at its start.
+                limit, nor from a limit that is too low to include memory other than tables.
         """
         if self.memory is None or not self.is_shared:
             return self

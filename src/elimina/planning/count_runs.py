@@ -77,10 +77,11 @@ def _largest_degrees(tables: Sequence[Table], problem: Problem) -> list[dict[int
 
 
 def _sequence_bits(variables: Sequence[int], sizes: Sequence[int], degrees: Sequence[dict[int, int]]) -> float:
-    """Return the bits of the product of the variables' numbers of values given earlier variables in a sequence.
+    """Return the bits of the bound on a count: the values of one variable after another, given the earlier ones.
 
-    A variable can follow when all other variables of one of its tables have come; the one with the fewest values is
-    taken. Otherwise, a variable follows that no table determines from others, if there is one.
+    A table bounds the values of its last variable once all its other variables have had their turn. Among such
+    variables, the one with the fewest values is next. If there is none, the next variable is one that no table
+    determines from others, as long as there are such variables.
     """
     readers: dict[int, list[int]] = {v: [] for v in variables}
     for number, degree in enumerate(degrees):

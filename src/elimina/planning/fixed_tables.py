@@ -1,4 +1,4 @@
-"""Choice of dense or sparse tables for runs that must not change it, such as those of a checkpoint or of workers."""
+"""Choice of dense or sparse tables for runs in parts that need the same tables: with a checkpoint, or by workers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEAST_CELL_BYTES = 2
 
 
 def with_fixed_tables(options: CheckedOptions, task: Task, model: Model) -> CheckedOptions:
-    """Return options with dense or sparse tables, regardless of the free memory: parts of a run need the same tables.
+    """Return options with dense or sparse tables, chosen without regard to the free memory.
 
     Tables are dense, unless tables that list their tuples are too large to be expanded.
     """

@@ -141,7 +141,7 @@ def with_listed(plan: Plan, tuples: Sequence[int | None]) -> Plan:
     """
     if all(max_tuples is None for max_tuples in tuples):
         return plan
-    # Integers of Python replace the core's ``Arena``, because the spans of a huge plan may sum to more than 64 bits.
+    # Python integers are used instead of the core's ``Arena``: the spans of a huge plan may exceed 64 bits in total.
     item, height, factors = plan.itemsize, 0, []
     for factor, max_tuples in zip(plan.factors, tuples, strict=True):
         span = factor.span if max_tuples is None else _span(factor, max_tuples, item)

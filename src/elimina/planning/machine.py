@@ -36,7 +36,7 @@ class Speeds(NamedTuple):
         fresh: Bytes of new memory per second that the system provides.
         step: Least seconds of a step.
         tuples: Joint tuples per second of a join of sparse tables on one thread, which sums them over a variable. The
-            counts of denied circuits take 1.2e7 to 2.5e7 a second, random tables 1.0e7 to 4.3e7.
+            rate is 1.2e7 to 2.5e7 for counts with negated circuit constraints, and 1.0e7 to 4.3e7 for random tables.
         encoded: Cells of factors written per second.
         gpu_bandwidth: Bytes per second that a large copy on the GPU reads and writes.
         gpu_step: Least seconds of a step on the GPU.
@@ -150,7 +150,7 @@ GPU_SPARSE_STEP = 2e-3
 """Least seconds of a step on sparse tables, on the CPU and on a GPU."""
 
 GPU_OPEN_START = 0.03
-"""Seconds of a structure's first run on an open GPU in addition to its steps, for loading kernels and packing steps.
+"""Seconds for loading kernels and packing steps in the first run of a model's structure on an open GPU.
 
 Median of six structures on an H100, with 8 to 52 ms (``bench/several_gpus.py --parts starts``); later runs take 2 to
 9 ms.
@@ -177,7 +177,7 @@ SLICED_TABLE_SECONDS = 5e-5
 # --- tiers of memory ---
 
 DISK = 2e9
-"""Bytes per second read from disk during the computation of other tables."""
+"""Bytes per second that are read from disk while other tables are computed."""
 
 SAVED = 5e8
 """Bytes per second of messages saved to disk."""
@@ -253,7 +253,7 @@ PLANNED_BUCKET_SECONDS = 1e-3
 """Seconds for planning a mini-bucket; shorter runs are dominated by planning."""
 
 CONTEXT_SECONDS = 1e-4
-"""Seconds of the simulator for a small table, including its request and its message."""
+"""Seconds that the simulator of agents takes for a small table, including its request and its message."""
 
 
 class Machine(NamedTuple):

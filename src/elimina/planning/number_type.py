@@ -125,7 +125,7 @@ def cost_bound(problem: Problem) -> int:
 
 
 def contents_of(problem: Problem, is_integer: bool, ends: Ends | None = None) -> Contents:
-    """Return the properties of a problem that determine its record of a semiring.
+    """Return the properties of a problem that determine how its values are encoded in a semiring.
 
     Args:
         problem: Problem to encode.

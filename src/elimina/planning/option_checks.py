@@ -42,7 +42,7 @@ def options_of(
 
 
 def plan_options(options: AnyOptions) -> AnyOptions:
-    """Return a copy of options in which those that only matter to runs have their defaults."""
+    """Return a copy of options in which all options that planning does not use have their defaults."""
     return replace(options, **{record.name: record.default for record in OPTIONS if record.scope == "run"})
 
 

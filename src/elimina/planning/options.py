@@ -63,23 +63,23 @@ class Options:
             mini-buckets of a variable; ``all``: all of these; ``none``: no shifting. The method ``mbe`` also runs
             without shifting, and keeps the better bounds.
         partition: Partition of buckets into mini-buckets. ``scope``: tables that share most variables are joined;
-            ``content`` (``mpe``): those tables are joined whose joint message exceeds the sum of their own messages
-            most, if the host's memory suffices for all messages; ``auto``: by content if this is quick.
+            ``content`` (``mpe``): the tables are joined whose joint message is largest compared with the sum of their
+            separate messages, if the host's memory suffices for all messages; ``auto``: by content if this is quick.
         method: Method of solving.
 
             - ``eliminate``: run the plan.
             - ``mbe``: mini-bucket elimination. For ``mpe``, it bounds the optimum from one side, and an assignment
-            decoded from the messages bounds it from the other. The answer is ``optimal`` if both bounds are equal,
-            otherwise ``bounded``. For ``pr``, weighted mini-buckets (Liu and Ihler 2011) bound log10 Z from both sides.
-            For ``mmap``, if the sum does not fit, they give the upper bound; an assignment decoded from them gives the
-            lower bound, and its sum is ``value`` if it can be computed exactly.
+              decoded from the messages bounds it from the other. The answer is ``optimal`` if both bounds are equal,
+              otherwise ``bounded``. For ``pr``, weighted mini-buckets (Liu and Ihler 2011) bound log10 Z from both
+              sides. For ``mmap``, if the sum does not fit, they give the upper bound; an assignment decoded from them
+              gives the lower bound, and its sum is ``value`` if it can be computed exactly.
             - ``filter``: filtered elimination of integer costs (``mpe``). With ``cuda`` or ``sparse`` tables, the
               sparse steps of the plan do the filtering.
             - ``search``: branch and bound (``mpe``, and the maximisation of ``mmap``). It alternates between
-            mini-buckets and soft local consistency as its guide, and has both bounds at any time. - ``auto``: for
-            ``mpe``, filtered elimination and search come first if a plan takes long, and alternate if no plan fits;
-            neither is used with a checkpoint. For ``pr`` and ``mmap``, elimination, or bounds (for ``pr``, also an
-            estimate) if no plan fits.
+              mini-buckets and soft local consistency as its guide, and has both bounds at any time.
+            - ``auto``: for ``mpe``, filtered elimination and search come first if a plan takes long, and alternate if
+              no plan fits; neither is used with a checkpoint. For ``pr`` and ``mmap``, elimination, or bounds (for
+              ``pr``, also an estimate) if no plan fits.
         exact: True: raise an error instead of returning an estimate or bounds if the exact answer exceeds the memory or
             the time.
         upper_bound: Cost of a known solution (``mpe``), with decimals if the costs have decimals; assignments with

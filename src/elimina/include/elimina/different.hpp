@@ -266,8 +266,9 @@ class Division {
     return false;
   }
 
-  // Numbers the variables outside the core; each fixed one is a component. The core loses the values of all others, and all
-  // lose the values of fixed ones. Returns the number of variables outside the core that are not fixed.
+  // Numbers the variables outside the core; each fixed one is a component. Lists the values that take_lost removes: those
+  // of all variables outside the core if there is a core, otherwise those of fixed variables. Returns the number of
+  // variables outside the core that are not fixed.
   ELIMINA_HD i32 list_remaining(bool has_core) {
     for (i32 k = team_.thread(); k < count_; k += team_.threads()) {
       if (team_.load(state_ + k) != kOpen) continue;
@@ -352,8 +353,9 @@ class Division {
     team_.sync();
   }
 
-  // Finds the nodes that lead to the pivots, and the nodes they lead to. With a single pivot (-1: one for each colour), the rows
-  // are the domains, and the search ends once both sets have all nodes. Returns false if this takes too many rounds.
+  // Finds the nodes that lead to the pivots, and the nodes to which the pivots lead. `pivot`: the only one; -1 if each
+  // colour has one. With a single pivot, the rows are the domains, and the search ends once both sets have all nodes.
+  // Returns false if this takes too many rounds.
   ELIMINA_HD bool reach(const i32* list, i32 alive, i32 pivot) {
     for (i32 back = 1, fore = 0; has_rounds();) {
       u32* const counts = counter();

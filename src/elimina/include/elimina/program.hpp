@@ -75,7 +75,7 @@ struct StepView {
 
   ELIMINA_HD bool eliminates_several() const { return table(words[kTables]).words != words + words[kWords]; }
 
-  // Stores the values of the eliminated variables in combination d.
+  // Stores the value of each eliminated variable in combination d.
   template <class Index>
   ELIMINA_HD void assign(Index* assignment, i64 d) const {
     for (const i64 *first = table(words[kTables]).words, *other = words + words[kWords]; other != first;) {

@@ -104,15 +104,15 @@ struct Stage {
     });
   }
 
-  // Like the above for the union of two keys. The address of the union's cell in each table is the sum of the two keys'
-  // shares (find_cells).
+  // Like the above for the union of two keys. The address of the union's cell in each table is the sum of the parts that
+  // find_cells returns for the two keys.
   ELIMINA_HD bool admits(const i64* first, const i64* other, Value& value) const {
     return admits(value, [&](i64 n) { return *reinterpret_cast<const Value*>(first[n] + other[n]); });
   }
 
   ELIMINA_HD i64 tables() const { return words[0] + (words[1] > 0 ? words[1] : 0); }
 
-  // A key's share of the address of its cell in each table; with `base` 1, the table's own address is included.
+  // The part of a cell's address in each table that a key contributes; with `base` 1, the table's own address is included.
   ELIMINA_HD void find_cells(const Key<W>& key, i64 base, i64* cells) const {
     const i64* at = words + 2;
     for (i64 n = 0, all = tables(); n < all; ++n, at += 2 + at[1] * kTermWords)

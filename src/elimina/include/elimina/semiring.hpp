@@ -29,8 +29,8 @@ struct MinSum {
   ELIMINA_HD bool better(T a, T b) const { return a < b; }
 };
 
-// Minimum, over assignments, of the worst cost that a table gives the assignment. The unit of integers is a constant:
-// the compiler of CUDA 13.0 drops the sign of -infinity in a maximum of three (compute capability 9.0).
+// Minimum, over assignments, of the worst cost that a table gives the assignment. one() of integers is a constant, not
+// -infinity: CUDA 13.0's compiler drops the sign of -infinity in a maximum of three (compute capability 9.0).
 template <class T>
 struct MinMax {
   using Value = T;
