@@ -86,7 +86,7 @@ class SlicingSession(Session, Protocol):
     """A session that computes only the cells consistent with observed values."""
 
     def fix(self, values: NDArray[np.int32]) -> None:
-        """From now on, compute only the cells in which some variables have given values.
+        """Restrict later runs to the cells in which some variables have given values.
 
         Every step with a variable whose value changed runs again, and so do its readers. All other cells of the outputs
         hold the semiring's zero. A message starts at its usual place, but lacks the axes of variables with given

@@ -29,7 +29,7 @@ def get_backend(device: str, threads: int | None = None) -> Backend:
     numbers = gpu_numbers(device)
     if not numbers:
         raise InputError(f"unknown device {device!r}: {HINT}")
-    # This import takes 95 ms, not counting CuPy's. Calls that use only the CPU need not spend that time.
+    # This import takes 95 ms without CuPy, so calls on the CPU alone avoid it.
     from elimina.backends.cuda.backend import CudaBackend
 
     if len(numbers) == 1:

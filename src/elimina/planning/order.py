@@ -1,7 +1,7 @@
 """Elimination orders: their cost, and the search for orders with little work.
 
-The work of an order is the number of table cells that bucket elimination visits: over all variables, the sum of the
-product of the domain sizes of the variable and of its separator (its neighbours when it is eliminated).
+The work of an order is the number of table cells that bucket elimination visits, summed over all buckets. A bucket's
+cells are the product of the domain sizes of its variable and of its separator (the neighbours at its elimination).
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def find_order(
             ``sweep``: among the neighbours of eliminated variables, so that a front moves through the graph).
         seconds: Time limit; by default 2 s for ``auto`` if ``iterations`` is not given. It is measured by the amount of
             work, so that results are reproducible. The clock ends the search after ten times as long.
-        iterations: Number of rounds of the search, each a greedy run or an annealing. For a seed, the result is then
-            the same on every run, unless the clock ends the search.
+        iterations: Number of rounds of the search, each a greedy run or an annealing. With the same seed, the result is
+            then the same on every run, unless the clock ends the search.
         seed: Random seed.
         max_table_cells: Prefer orders whose messages have at most this many cells, regardless of the work.
         threads: Number of threads; the order does not depend on it.
@@ -144,7 +144,8 @@ def find_partial_order(
     """Find an elimination order quickly by fill-in, and stop at an elimination with too many cells.
 
     The variables after such an elimination are listed in arbitrary order, because even counting their cells takes much
-    time. Of large problems, a part is ordered first. The figures are those of the elimination with too many cells.
+    time. A part of a large problem is ordered first: if it is too large, so is the whole problem. The figures are those
+    of the elimination with too many cells.
 
     Args:
         sizes: Domain size of each variable.

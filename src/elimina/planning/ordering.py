@@ -161,7 +161,7 @@ def _scopes(problem: Problem, variables: Sequence[int], more: Sequence[int] = ()
 
 
 _KEPT_SIZES = (2, 16, 4096)
-"""Domain sizes that the order search assumes for kept variables: larger ones keep them out of more messages."""
+"""Domain sizes that the order search assumes for kept variables: with larger ones, fewer messages contain them."""
 
 
 def _order_around(problem: Problem, options: CheckedOptions) -> tuple[int, ...]:

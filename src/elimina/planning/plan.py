@@ -436,7 +436,7 @@ class OutsideBounds(NamedTuple):
         factors: Positions of the plan's factors.
         outputs: Tables that together bound each step's output from below.
         others: Bounds on the factors outside each step's subtree, without those of other trees.
-        trees: Numbers that bound each tree.
+        trees: Places of the numbers that together bound each tree.
         tree_of: Number of each step's tree.
     """
 

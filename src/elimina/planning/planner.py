@@ -53,7 +53,7 @@ MAX_KEPT_PLAN_WORDS = 1 << 17
 """Largest number of record words of a kept plan: some 1,000 steps."""
 
 ROOM = 8
-"""Ratio of the memory limit to a plan's memory above which the limit no longer affects the choice of the form."""
+"""If the memory limit is this many times a plan's memory, the limit no longer affects the choice of the form."""
 
 _plans: OrderedDict[tuple[Any, ...], tuple[Plan, Plan | None]] = OrderedDict()
 _plans_lock = lock_for_a_moment()
@@ -193,7 +193,8 @@ def make_plan(
         elimination: The problem, its order, and the device.
         conditioning: Variables to condition on (tasks ``mpe``, ``pr``, ``count``).
         relaxation: Mini-buckets (``mpe``, ``pr``); None: the plan is exact.
-        single: The plan whose steps eliminate one variable each, if steps may eliminate several; only for dense tables.
+        single: Reference plan with one eliminated variable per step. If it is given, steps may eliminate several
+            variables; only for dense tables.
 
     Raises:
         InputError: The dtype does not fit the task or cannot hold the costs exactly.

@@ -156,7 +156,7 @@ def _check_minibuckets(plan: Plan, semiring: str) -> None:
 
 
 def case_planner(plan: Plan, program: Program, sizes: Sequence[int], least: NDArray[np.float64]) -> CasePlanner:
-    """Return a planner of cases on a plan's factors; a case's messages overwrite the plan's messages in its arena.
+    """Return a planner of cases on a plan's factors; messages of a case overwrite the plan's messages in the arena.
 
     Args:
         plan: Plan of the task ``mar`` without kept variables.
@@ -213,7 +213,7 @@ def place_steps(
 
 
 def library_steps(steps: Steps | Program) -> NDArray[np.bool_]:
-    """Return a mask of steps for a device's library: all large enough ones, and possibly a few more."""
+    """Return a mask of steps that a device's library may run: all large enough matrix products, and perhaps others."""
     words, starts = steps.words, steps.starts
     depth = words[starts + DOMAIN]
     if depth.max(initial=0) < LIBRARY_DEPTH:

@@ -154,7 +154,7 @@ class _DivisionSearch:
 
 
 def _runs(step: Step) -> dict[int, int]:
-    """Return, for each variable of an output, the number of contiguous cells over all of its values."""
+    """Return, for each variable of an output, the cells of a contiguous run with all values of the variable."""
     runs, cells = {}, 1
     for _, v, size in sorted(zip(step.out_strides, step.axes, step.sizes, strict=True)):
         cells *= size

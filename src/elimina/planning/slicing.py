@@ -35,14 +35,14 @@ _SHRINK = 0.99
 """Next target as a share of the current bytes, if more slices are needed."""
 
 _SPARED = 4
-"""Number of the first chosen variables that may be dropped at the end, if later ones suffice."""
+"""Number of variables, among the first ones chosen, that may be dropped at the end if later ones suffice."""
 
 _OVERHEAD = 0.02
 """Cost of each value of a conditioned variable, as a share of the work: it ranks variables that add no work."""
 
 _CANDIDATE_VARIABLES = 8
 _PAIRS = 20000
-"""Largest number of candidate variables, and largest product of it and the total length of messages' scopes."""
+"""Largest number of candidate variables; largest product of their number and the total length of messages' scopes."""
 
 _TABLE_BYTES = 16
 """Bytes of the smallest table in an arena."""
@@ -279,7 +279,7 @@ class Slicer:
         return math.prod(int(self.sizes[v]) for v in self.cut.fixed)
 
     def reduce(self, target: float) -> None:
-        """Condition on variables until a slice has at most ``target`` bytes, none is left, or slices are too many."""
+        """Condition on variables until a slice has at most ``target`` bytes, all are used, or slices are too many."""
         while self.cut.bytes > target and self.number <= MAX_SLICE_COUNT and len(self.cut.fixed) < len(self.order):
             looked_at = min(max(_PAIRS // max(1, self.cut.pairs), 1), _CANDIDATE_VARIABLES)
             cuts = [Cut(self, (*self.cut.fixed, v)) for v in self.cut.candidates(self, looked_at)]
@@ -311,7 +311,7 @@ class _Scopes:
         self._cells = np.exp(np.minimum(self.by_owner(logs), _MAX_LOG))
 
     def without(self, is_fixed: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], Scopes]:
-        """Return a mask of the scopes that keep variables, and the remaining variables of these scopes."""
+        """Remove fixed variables; return a mask of the scopes that still have variables, and these scopes."""
         is_free = ~is_fixed[self._variable]
         lengths = np.bincount(self._owner[is_free], minlength=self._count)
         is_kept = lengths > 0

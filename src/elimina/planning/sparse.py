@@ -38,7 +38,7 @@ _DENSE_SHARE = 0.5
 """Share of allowed cells above which dense tables are better: each tuple also stores a key, and has to be searched."""
 
 _MAX_READ_CELLS = 1 << 22
-"""Largest number of cells of a factor whose allowed cells are counted jointly."""
+"""Largest number of cells of a factor whose tables are joined to count its allowed cells."""
 
 
 def reason_for_dense(problem: Problem) -> str | None:
@@ -130,10 +130,10 @@ def log_cells(step: Step) -> float:
 def predicted_shares(domain: int, tables: Sequence[Density]) -> tuple[float, float]:
     """Return the logarithms of two shares: of allowed combinations of a step, and of allowed cells of its output.
 
-    The second one is exact if all tables but one are full. Otherwise, it is the mean of two estimates. The first one
-    treats all cells as independent, which is too low if a table determines one variable from others. The second one
-    uses only the values of the eliminated variable that the most restrictive table allows; the other tables allow each
-    of these values independently.
+    The share of the output is exact if all tables but one are full. Otherwise, it is the mean of two estimates. The
+    first estimate treats all cells as independent, which is too low if a table determines one variable from others.
+    The second estimate uses only the values of the eliminated variable that the most restrictive table allows; the
+    other tables allow each of these values independently.
     """
     logs = [math.log(table.share) if table.share > 0 else -math.inf for table in tables]
     joint = sum(logs)
@@ -148,7 +148,7 @@ def predicted_shares(domain: int, tables: Sequence[Density]) -> tuple[float, flo
 
 
 def _any(share: float, number: float) -> float:
-    """Return the logarithm of the probability that one of several independent, equally likely events occurs."""
+    """Return the logarithm of the probability that any of several independent, equally likely events occurs."""
     if share < math.log(1e-9):
         return share + math.log(number)
     return math.log(-math.expm1(number * math.log1p(-min(math.exp(share), 1 - 1e-16))))

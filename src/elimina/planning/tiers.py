@@ -34,8 +34,8 @@ _ACCEPTED_SECONDS_FACTOR = 1.2
 """Ratio to the least possible time at which a tile is accepted without further search."""
 
 _WHOLE_TABLE_SHARE = 1 / 32
-"""Largest share of the memory for parts at which a table is copied whole: copies of its parts would delay those of
-larger tables."""
+"""Tables that take at most this share of the memory for parts are copied whole: copying them in parts would delay the
+copies of larger tables."""
 
 _UNIT = 256
 """Alignment of tables on the device, in bytes."""
@@ -195,7 +195,7 @@ def _choose(record: StepTables, here: Collection[int], stays: bool, itemsize: in
     """Return the tile with the least estimated time, and the order of the tiles; None if no tile fits."""
     best: _Tiling | None = None
     whole = _whole_shapes(record, itemsize)
-    tables_of_lengths: dict[tuple[int, ...], list[_TiledTable]] = {}  # priorities share most tiles
+    tables_of_lengths: dict[tuple[int, ...], list[_TiledTable]] = {}  # many priorities lead to the same tiles
     for priority in _priorities(record):
         if best is not None and best.seconds <= _ACCEPTED_SECONDS_FACTOR * _least(record, here, itemsize):
             break
@@ -222,7 +222,7 @@ def _tiles(sizes: Sequence[int], lengths: Sequence[int]) -> int:
 
 
 def _least(record: StepTables, here: Collection[int], itemsize: int) -> float:
-    """Return a lower bound on the time, at which each table is copied once."""
+    """Return a lower bound on the time of a step: that of copying each table once."""
     operands = [table for table in record.tables[:-1] if table.source not in here]
     whole = [shape_of(record, table, record.sizes, itemsize).span for table in (*operands, record.tables[-1])]
     return max(sum(whole[:-1]), whole[-1]) * itemsize / speeds().gpu_link + TILE_SECONDS
@@ -251,8 +251,8 @@ def _cuts(sizes: Sequence[int], priority: Sequence[int]) -> Iterator[tuple[tuple
 def _in_one_row(record: StepTables, lengths: Sequence[int], stays: bool) -> bool:
     """Return whether each tile writes its fast cells contiguously, as kernels require.
 
-    In the whole output (``stays``), fast cells are contiguous only if tiles do not cut the axes behind the first axis
-    with several cells of a tile; in a slot, only if these axes are cut into equal parts.
+    Consider the axes behind the first one along which a tile has several cells. If the whole output stays on the device
+    (``stays``), no tile may cut these axes. In a slot, tiles may cut them into equal parts.
     """
     axes = [a for a in range(record.lo, len(lengths)) if record.sizes[a] > 1]
     wide = next((i for i, a in enumerate(axes) if lengths[a] > 1), len(axes))

@@ -124,7 +124,7 @@ def junction_tree(planned: PlannedTree) -> tuple[Clique, ...]:
 
 
 _NEGATIVE_WEIGHT = 2.0
-"""Total absolute weight of the other mini-buckets in lower bounds: nearly the best that rounding allows."""
+"""Sum of the absolute negative weights of a bucket in lower bounds: nearly the best that rounding allows."""
 
 Bound = Literal["upper", "lower"]
 """Sides of the bounds on a sum."""

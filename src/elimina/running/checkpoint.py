@@ -37,7 +37,7 @@ WRITING_SHARE = 0.05
 """Largest share of a run's time for writing its state: with many slices, each write takes long."""
 
 _LOCK_SECONDS, _LOOK_SECONDS = 1.0, 0.02
-"""Time limit of waiting for a directory in use (interrupted work may outlast its call), and seconds between checks."""
+"""Seconds to wait for a directory in use, because interrupted work may outlast its call; seconds between checks."""
 
 _FILE = "elimina-checkpoint.json"
 _MESSAGES = "elimina-messages-"
@@ -101,7 +101,7 @@ class Checkpoint:
 
     @property
     def choice(self) -> PlanRecipe:
-        """Data for making the plan of the run to resume again."""
+        """Data from which the plan of the run to resume can be made again."""
         return PlanRecipe(*self._contents["choice"])
 
     def check(self, model: Model, problem: Problem, options: CheckedOptions) -> None:

@@ -55,7 +55,7 @@ def combine(previous: Result | None, newer: Result, sign: int) -> Result:
 
 
 def _with_estimate(previous: Result, newer: Result, lower: float | None, upper: float | None) -> Result:
-    """Return the newer estimate, moved between the bounds; if the bounds are equal, return the proved result.
+    """Return the newer estimate, clipped to the bounds; if the bounds are equal, return the proved result.
 
     The newer estimate is used even if its error is larger, because it takes the older one into account.
     """
@@ -72,7 +72,7 @@ def _with_estimate(previous: Result, newer: Result, lower: float | None, upper: 
 
 
 def within_bounds(estimate: Result) -> Result:
-    """Return an estimate of a sum with its value and interval moved between its bounds, and its error adapted."""
+    """Return an estimate of a sum with its value and interval clipped to its bounds, and its error adapted."""
     if estimate.log10_z is None or (estimate.lower_bound, estimate.upper_bound) == (None, None):
         return estimate
     low = _log10_end(estimate, estimate.lower_bound, -math.inf)
@@ -102,7 +102,7 @@ def _error_of(estimate: Result) -> float:
 def _is_better(first: Result, second: Result, sign: int) -> bool:
     """Return whether the first answer has the better assignment; True if the second answer has none.
 
-    If the value of an assignment is unknown, the bound on it from the worse side is compared.
+    If the value of an assignment is unknown, its worst possible value by the bounds is compared.
     """
     if first.assignment is None or second.assignment is None:
         return second.assignment is None
@@ -113,7 +113,7 @@ def _is_better(first: Result, second: Result, sign: int) -> bool:
 
 
 def within_marginal_bounds(estimate: Result, bounds: MarginalBounds) -> Result:
-    """Return an estimate of marginals, moved between the bounds on some of them."""
+    """Return an estimate of marginals, some of which are clipped to their bounds."""
     marginals = {
         name: _between(shares, bounds[name]) if name in bounds else shares
         for name, shares in estimate.marginals.items()

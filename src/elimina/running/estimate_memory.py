@@ -15,10 +15,10 @@ QUICK_ORDER_FACTOR = 256.0
 short searches save at most a factor of 30."""
 
 SMALL_COPY_BYTES = 1 << 25
-"""Bytes of tables, written out, that a fallback takes in any case."""
+"""Bytes of expanded tables up to which a fallback always expands them."""
 
 MAX_WRITTEN_RATIO = 4.0
-"""A fallback writes larger tables out only if they take at most this multiple of the memory of listed values."""
+"""A fallback expands larger tables only if they take at most this multiple of the memory of the listed values."""
 
 
 def written_bytes(problem: Problem) -> float:
@@ -32,7 +32,7 @@ def can_write_tables(problem: Problem, memory_bytes: int) -> bool:
 
 
 def stays_small(problem: Problem) -> bool:
-    """Return whether a problem's tables, written out, are small, or not much larger than lists of their tuples."""
+    """Return whether a problem's expanded tables are small, or not much larger than the lists of their tuples."""
     written = written_bytes(problem)
     if written <= SMALL_COPY_BYTES:
         return True

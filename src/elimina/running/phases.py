@@ -36,7 +36,7 @@ def phase_seconds(phases: Mapping[str, float], total: float) -> dict[str, float]
 
 
 def with_reading(result: Result, seconds: float) -> Result:
-    """Return the result with the time of reading a file before the call as its first phase."""
+    """Add a first phase to a result: the time that was spent reading a file before the call."""
     phases = result.stats.get("seconds", {})
     total = phases.get("total", sum(phases.values()))
     seconds_by_phase = phase_seconds({"read": seconds, **phases}, seconds + total)

@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 Returned = TypeVar("Returned")
 
 _ITEMS_PER_MEMBER = 4
-"""Divisor of a member's share of the remaining items: the quotient is the number of items taken at a time."""
+"""A member takes a run of items at a time: its share of the remaining items, divided by this number."""
 
 
 def spread(

@@ -51,7 +51,7 @@ class OutputLayout:
         return [step_table(step, zone[step.out_offset - self._first :], scope) for step, scope in steps]
 
     def columns(self, zone: Array) -> NDArray[np.int64]:
-        """Return a row for each output over a variable and cases.
+        """Return a row for each output whose axes are a variable and the cases.
 
         A row has the offset, the number of values, and the strides of values and of cases (0 for a single case).
         """

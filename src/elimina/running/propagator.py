@@ -47,7 +47,7 @@ _RESIDENT_SEMIRING = "log-sum-exp"
 """Semiring for weights on a device: it cannot underflow, so the host need not check the weights."""
 
 _LARGE_HOME = 1 << 12
-"""Number of cells above which a table is multiplied by weights in a separate launch; smaller ones by lists of cells."""
+"""Number of cells above which a separate launch multiplies a table by weights; smaller tables share launches."""
 
 _LEAST = math.ulp(0.0)
 """The smallest positive float."""
@@ -115,7 +115,7 @@ class Propagator:
         if self._plan.kept:
             for v, codes in evidence.items():
                 self._load_cases(v, np.asarray(codes))
-            # All steps run again, because those that do not depend on the cases take little time.
+            # All steps are run again: those that do not depend on the cases take little time anyway.
             self._stale[:] = True
             return
         values, weights = self._unobserved.copy(), {}
@@ -149,7 +149,7 @@ class Propagator:
         self._session.load(factor.offset, region)
 
     def _levels(self, variable: int) -> Array:
-        """Return the columns that a case may have in a factor: one for each observed value, then one for none."""
+        """Return the possible columns of a case in a factor: one for each observed value, and one for no value."""
         if variable not in self._levels_of:
             values = factor_view(self._encoded.arena, self._plan.factors[self._homes[variable]])[:, :1]
             levels = np.where(np.eye(len(values), len(values) + 1, dtype=bool), values, self._zero)
@@ -242,7 +242,7 @@ class Propagator:
     def run_cases(
         self, variables: Sequence[int], values: NDArray[np.int32], *, own_plans: bool = False
     ) -> tuple[PropagatedTables, NDArray[np.bool_]]:
-        """Compute all outputs for one row of observations after another; earlier observations are dropped.
+        """Compute all outputs for each row of observations; earlier observations are dropped.
 
         Args:
             variables: Variables of the columns.
@@ -444,8 +444,8 @@ class Resident:
                 package that supports DLPack.
 
         Returns:
-            The logarithm, and the probabilities in an array like ``logs`` on the device: float64, of NumPy or CuPy.
-            They are NaN if the sum is 0.
+            The logarithm; and the probabilities in the order of ``logs``, as a float64 array of NumPy or CuPy on the
+            device. They are NaN if the sum is 0.
 
         Raises:
             DeviceError: The device failed.

@@ -30,7 +30,7 @@ class ForestLaunch(NamedTuple):
     Attributes:
         first: Number of its first entry.
         slots: Number of its entries.
-        counter: Number of its counter, which counts the entries that blocks have taken.
+        counter: Number of its counter of taken entries.
         tree: True if each step has at most one chunk and one reader, so that no entry has to wait.
         levels: True if some of its steps are moment-matching steps.
         work: Rows of its steps.

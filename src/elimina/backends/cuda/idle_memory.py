@@ -36,7 +36,7 @@ def device_memory(cupy: Any, device: int) -> DeviceMemory:
 
 timers: dict[int, threading.Timer] = {}
 return_locks: dict[int, threading.Lock] = {}
-"""Timers that free idle memory of earlier programs, and the locks that are held meanwhile, by GPU."""
+"""Timers for freeing idle memory of earlier programs, and locks that are held during this, by GPU."""
 
 
 def keep_idle(device: int) -> None:

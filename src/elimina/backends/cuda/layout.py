@@ -36,13 +36,13 @@ class DeviceLayout(NamedTuple):
     Attributes:
         launches: Launches in the order of their execution.
         larges: Number of the step of each launch of a large step.
-        decode_at: Where the decoding order starts in the words.
+        decode_at: Start of the decoding order within the words.
         decode_steps: Number of steps to decode.
         decode_shared: Bytes of shared memory for decoding.
-        links_at: Where the links of small steps start in the words.
-        entries_at: Where the entries of all launches of small steps start in the words.
-        sequence_at: Where the numbers of the steps that run start in the words.
-        sequence: Number of these steps.
+        links_at: Start of the links of small steps within the words.
+        entries_at: Start of the entries of all launches of small steps within the words.
+        sequence_at: Start, within the words, of the list of the steps to run.
+        sequence: Length of this list.
         words: Words that the kernels read.
         state: Bytes of the counters before a run: the stop flag; one for each launch of small steps; for each step, the
             number of steps that it waits for; and for each step, the number of its unfinished chunks.
@@ -50,7 +50,7 @@ class DeviceLayout(NamedTuple):
         assignment_at, peaks_at, arena_at: Byte offsets in the first buffer.
         size: Bytes of the first buffer.
         work: Rows of all steps that run.
-        recordings: Recordings that sessions made of the launches, by the addresses that the launches use.
+        recordings: Sessions' recordings of the launches, by the addresses that the launches use.
         copies: Copies of words and state that stay on devices, by the device's number; None if none stay.
     """
 

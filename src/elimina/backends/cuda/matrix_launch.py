@@ -108,7 +108,7 @@ def choose_matrix(program: Program, number: int, start: int, record: list[int], 
     Args:
         program: Program of the step.
         number: Number of the step.
-        start: Where its record will start in the words.
+        start: Future start of its record within the words.
         record: The step's record; it gets fewer, longer axes if the library takes the step.
         scalar: Place for the product of the messages' scales.
     """

@@ -105,6 +105,6 @@ class MatrixQueue:
 def _max_bits(dtype: np.dtype[Any]) -> int:
     """Return the largest ratio, in powers of two, between the ends of a bound that is used as an output's range.
 
-    A step that reads two outputs with such bounds can still prove that no product of its tables' values underflows.
+    Even if a step reads two outputs with such bounds, products of their values provably do not underflow.
     """
     return int(-np.finfo(dtype).minexp - 2 * MAX_OPERANDS) // 2

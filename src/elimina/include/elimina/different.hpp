@@ -353,9 +353,9 @@ class Division {
     team_.sync();
   }
 
-  // Finds the nodes that lead to the pivots, and the nodes to which the pivots lead. `pivot`: the only one; -1 if each
-  // colour has one. With a single pivot, the rows are the domains, and the search ends once both sets have all nodes.
-  // Returns false if this takes too many rounds.
+  // Finds the nodes with a path to a pivot, and the nodes with a path from a pivot. `pivot`: a single pivot; -1 if each
+  // colour has a pivot. With a single pivot, the rows are the domains, and the search ends once both sets have all
+  // nodes. Returns false if this takes too many rounds.
   ELIMINA_HD bool reach(const i32* list, i32 alive, i32 pivot) {
     for (i32 back = 1, fore = 0; has_rounds();) {
       u32* const counts = counter();
