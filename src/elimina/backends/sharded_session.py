@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 _LOOK_SECONDS = 0.02
-"""Seconds between a waiting thread's checks for an interrupt."""
+"""Seconds between a waiting thread's checks for a request to end."""
 
 
 class ShardedSession:
@@ -99,7 +99,7 @@ class ShardedSession:
                 session.queue(numbers, work / self._program.work)
             meet()
             if phase.joined:
-                # The last step of the phase is divided. Each device scales its output by the range of all its parts.
+                # The last step of the phase is divided, and later steps need the range of its whole output.
                 for session, peers in zip(sessions, peers_of_sessions, strict=True):
                     session.join_peaks(peers, phase.end - 1)
 

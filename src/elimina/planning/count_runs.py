@@ -77,7 +77,7 @@ def _largest_degrees(tables: Sequence[Table], problem: Problem) -> list[dict[int
 
 
 def _sequence_bits(variables: Sequence[int], sizes: Sequence[int], degrees: Sequence[dict[int, int]]) -> float:
-    """Return the bits of the bound on a count: the values of one variable after another, given the earlier ones.
+    """Return the bits of the bound on a count: a product of numbers of values, one variable after another.
 
     A table bounds the values of its last variable once all its other variables have had their turn. Among such
     variables, the one with the fewest values is next. If there is none, the next variable is one that no table

@@ -16,8 +16,8 @@ from elimina.running.sparse_plans import MIN_WRITING_SECONDS, SLICE_REFINEMENT_F
 from elimina.system import cached_property
 
 MIN_COMPARED_FORMS_SECONDS = 2.0
-"""Largest additional time of a plan in segments, compared with the whole plan, at which no other form is tried:
-planning a form takes 0.5 to 5 s."""
+"""If a plan in segments takes at most this much longer than the whole plan, no other form is tried, because planning a
+form takes 0.5 to 5 s."""
 
 
 class PlanSearch(Protocol):

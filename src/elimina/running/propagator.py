@@ -149,7 +149,7 @@ class Propagator:
         self._session.load(factor.offset, region)
 
     def _levels(self, variable: int) -> Array:
-        """Return the possible columns of a case in a factor: one for each observed value, and one for no value."""
+        """Return the possible columns of a factor for a case: one per observed value, and one for a missing value."""
         if variable not in self._levels_of:
             values = factor_view(self._encoded.arena, self._plan.factors[self._homes[variable]])[:, :1]
             levels = np.where(np.eye(len(values), len(values) + 1, dtype=bool), values, self._zero)

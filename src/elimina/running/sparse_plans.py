@@ -16,10 +16,10 @@ from elimina.planning.sparse import make_sparse_plan, reason_for_dense, tuples_c
 from elimina.problem.preparation import Problem
 
 MIN_SPARSE_PLAN_SECONDS = 0.5
-"""Least time of dense tables, without the minimum times of steps, at which sparse tables are considered, in seconds."""
+"""Sparse tables are considered if dense ones take at least this long, not counting the minimum times of steps."""
 
 MIN_WRITING_SECONDS = 0.05
-"""Least time of expanding listed tables at which sparse tables are also considered, in seconds."""
+"""Sparse tables are also considered if expanding listed tables takes at least this long."""
 
 SLICE_REFINEMENT_FACTOR = 16
 """Factor by which the expected number of tuples grows after each run in which they exceeded the memory."""

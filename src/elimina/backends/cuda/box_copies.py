@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 MIN_SINGLE_RUN_BYTES = 1 << 19
-"""Least size of a run in bytes for a copy by a call of its own; shorter runs are copied many in a call."""
+"""Runs of at least this many bytes are copied one by one; a single call copies many shorter runs."""
 MAX_PITCH_BYTES = (1 << 31) - 1
 """The largest stride of a copy in rows."""
 

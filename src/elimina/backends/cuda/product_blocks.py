@@ -123,7 +123,7 @@ def product_cut(
         tried: set[tuple[int, int]] = set()
         for columns in range(1, PRODUCT_THREADS + 1):
             cells = product_kernel(semiring, dtype, 0, True, form).cells
-            # If the rows of threads and the chunks stay as many, more columns only make the rhs larger.
+            # If the numbers of thread rows and of chunks stay the same, more columns only make the rhs larger.
             passes = PRODUCT_THREADS // columns, -(-shape.lo_cells // (columns * cells))
             if passes in tried:
                 continue

@@ -95,7 +95,7 @@ class BoundFilters:
         forbidden: Least total that is forbidden.
         rest: Tables that bound the factors outside the step; they have the tuples' dtype, and values from 0 to
             ``forbidden``.
-        under: Tables that bound each table to join from below, by the table's ``id``.
+        under: Lower bounds of each table to join, by the table's ``id``.
         dense: Bounds of dense tables, each of which is joined as soon as the tuples have all of its variables.
         others: Bound of all factors that are not connected to the step.
         cells: Largest number of cells of a table that bounds are joined to; None: ``CELLS``.
