@@ -46,18 +46,18 @@ class _Relaxation(NamedTuple):
     Attributes:
         graph: Graph of the diagram.
         order: Decisions in the order in which their policies are computed: the last decision first.
-        own: Decision -> its observations in the diagram itself.
-        added: Decision -> its additional observations.
+        parents: Decision -> its observations in the diagram itself.
+        extra_parents: Decision -> its additional observations.
     """
 
     graph: DecisionGraph
     order: tuple[int, ...]
-    own: Mapping[int, tuple[int, ...]]
-    added: Mapping[int, tuple[int, ...]]
+    parents: Mapping[int, tuple[int, ...]]
+    extra_parents: Mapping[int, tuple[int, ...]]
 
     def scope(self, decision: int) -> tuple[int, ...]:
         """Return the observations of a decision, followed by the decision."""
-        return (*self.own[decision], *self.added[decision], decision)
+        return (*self.parents[decision], *self.extra_parents[decision], decision)
 
 
 class _Node(NamedTuple):
@@ -183,7 +183,7 @@ def _relaxation(question: DecisionQuestion, updates: PolicyUpdates, window: int)
     """
     decisions = updates.graph.sequence_of(updates.order.others)
     evidence = set(question.evidence)
-    own = {d: tuple(updates.graph.parents[d]) for d in decisions}
+    parents = {d: tuple(updates.graph.parents[d]) for d in decisions}
     affected: dict[int, set[int]] = {}
     hidden = set(evidence)
     for d in reversed(decisions):
@@ -192,13 +192,13 @@ def _relaxation(question: DecisionQuestion, updates: PolicyUpdates, window: int)
     graph = copy.deepcopy(updates.graph)
     for n, d in enumerate(decisions):
         first = max(0, n - window)
-        observed = {*decisions[first:n], *(v for e in decisions[first : n + 1] for v in own[e])}
+        observed = {*decisions[first:n], *(v for e in decisions[first : n + 1] for v in parents[e])}
         if n >= window:
             observed |= set(range(len(question.diagram.variables))) - affected[decisions[first]]
         graph.set_parents(d, sorted(observed - evidence))
-    graph.remove_idle_arcs(decisions, evidence, own)
-    added = {d: tuple(v for v in graph.parents[d] if v not in own[d]) for d in decisions}
-    relaxation = _Relaxation(graph, tuple(reversed(decisions)), own, added)
+    graph.remove_idle_arcs(decisions, evidence, parents)
+    extra_parents = {d: tuple(v for v in graph.parents[d] if v not in parents[d]) for d in decisions}
+    relaxation = _Relaxation(graph, tuple(reversed(decisions)), parents, extra_parents)
     needed = sum(updates.policy_bytes(relaxation.scope(d)) for d in decisions)
     is_soluble = all(graph.is_extremal(d, relaxation.order[n:], evidence) for n, d in enumerate(relaxation.order))
     return relaxation if is_soluble else None, needed
@@ -233,10 +233,10 @@ class _Search:
         upper_bound: float,
     ) -> None:
         self._updates, self._relaxation, self._best, self.upper_bound = updates, relaxation, start, upper_bound
-        self._fixed = {d: policy for d, policy in start.policies.items() if d not in relaxation.own}
+        self._fixed = {d: policy for d, policy in start.policies.items() if d not in relaxation.parents}
         sizes = [v.size for v in question.diagram.variables]
         self._everything = {
-            d: np.ones([sizes[v] for v in (*own, d)], dtype=np.bool_) for d, own in relaxation.own.items()
+            d: np.ones([sizes[v] for v in (*parents, d)], dtype=np.bool_) for d, parents in relaxation.parents.items()
         }
         self._nodes = start.nodes
         self._root: _Node | None = None
@@ -311,20 +311,20 @@ class _Search:
         updates, relaxation = self._updates, self._relaxation
         policies = {**self._fixed, **later}
         for d in relaxation.order[len(later) :]:
-            scope, axis = relaxation.scope(d), len(relaxation.own[d])
+            scope, axis = relaxation.scope(d), len(relaxation.parents[d])
             weighted, slack = updates.weighted_utilities(policies, d, scope, relaxation.graph)
-            mask = np.expand_dims(allowed[d], tuple(range(axis, axis + len(relaxation.added[d]))))
+            mask = np.expand_dims(allowed[d], tuple(range(axis, axis + len(relaxation.extra_parents[d]))))
             policies[d] = Table(scope, best_states(np.where(mask, weighted, -np.inf), slack))
         value = math.fsum(updates.expected_utilities(policies).values())
         network = updates.network(policies)
         closest = dict(self._fixed)
         conflict, largest = None, _MIN_CONFLICT
         for d in relaxation.order:
-            own = relaxation.own[d]
-            joint = np.where(allowed[d], updates.joint(network, [*own, d]), -1.0)
-            closest[d] = Table((*own, d), best_states(joint, np.zeros(())))
+            parents = relaxation.parents[d]
+            joint = np.where(allowed[d], updates.joint(network, [*parents, d]), -1.0)
+            closest[d] = Table((*parents, d), best_states(joint, np.zeros(())))
             shares = joint.clip(0).sum(axis=-1) - joint.max(axis=-1)
-            row = np.unravel_index(int(shares.argmax()), shares.shape) if own else ()
+            row = np.unravel_index(int(shares.argmax()), shares.shape) if parents else ()
             if shares[row] > largest:
                 largest, conflict = float(shares[row]), (d, tuple(map(int, row)))
         return _Node(min(bound, value), allowed, policies, closest, conflict)
