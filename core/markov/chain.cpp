@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <numeric>
 
 #include "exec/run_threads.hpp"
@@ -54,17 +55,30 @@ ELIMINA_INLINE void transpose(Vector& a, Vector& b, Vector& c, Vector& d) {
 // Reads rows of numbers, one for each lane: act(j, low, high) gets the numbers j of all lanes.
 template <class Act>
 ELIMINA_INLINE void read_rows(const double* const* rows, i64 states, const Act& act) {
-  i64 j = 0;
-  for (; j + kWidth <= states; j += kWidth) {
+  const i64 rest = states % kWidth;
+  for (i64 j = 0; j + kWidth <= states; j += kWidth) {
     Vector a = at(rows[0] + j), b = at(rows[1] + j), c = at(rows[2] + j), d = at(rows[3] + j);
     Vector e = at(rows[4] + j), f = at(rows[5] + j), g = at(rows[6] + j), h = at(rows[7] + j);
     transpose(a, b, c, d);
     transpose(e, f, g, h);
     act(j, a, e), act(j + 1, b, f), act(j + 2, c, g), act(j + 3, d, h);
   }
-  for (; j < states; ++j)
-    act(j, Vector{rows[0][j], rows[1][j], rows[2][j], rows[3][j]},
-        Vector{rows[4][j], rows[5][j], rows[6][j], rows[7][j]});
+  if (rest == 0) return;
+  if (states < kWidth) {
+    for (i64 j = 0; j < states; ++j)
+      act(j, Vector{rows[0][j], rows[1][j], rows[2][j], rows[3][j]},
+          Vector{rows[4][j], rows[5][j], rows[6][j], rows[7][j]});
+    return;
+  }
+  // The last numbers are read together with the ones before them, which takes a third of the time of reading each.
+  const i64 j = states - kWidth;
+  Vector a = at(rows[0] + j), b = at(rows[1] + j), c = at(rows[2] + j), d = at(rows[3] + j);
+  Vector e = at(rows[4] + j), f = at(rows[5] + j), g = at(rows[6] + j), h = at(rows[7] + j);
+  transpose(a, b, c, d);
+  transpose(e, f, g, h);
+  if (rest > 2) act(j + 1, b, f);
+  if (rest > 1) act(j + 2, c, g);
+  act(j + 3, d, h);
 }
 
 // Sets y[j] to the sum of x[i] * matrix[i][j]. One sequence: a panel's columns are the lanes of vectors.
@@ -539,14 +553,17 @@ BestPath::BestPath(std::span<const double> log_transition, i64 states)
 template <int kLanes>
 void BestPath::run_lanes(const Steps& steps, std::span<const double> start, std::span<const i64> sequences, int* path,
                          double* scores, i64 cells, Poll poll) const {
-  const i64 count = states(), width = panels_.padded() * kLanes;
+  const i64 count = states();
+  // Messages of many lanes are made in pairs of states, those of one lane in whole panels.
+  const i64 width = kLanes == 1 ? panels_.padded() : (count + count % 2) * kLanes;
   const Lanes<kLanes> lanes(steps, sequences);
   Poller poller(count * count * kLanes, poll);
   // If the messages of all steps take too much memory, only those of one segment are kept, and one before each segment.
   i64 span = lanes.longest;
   if (span * width > cells) span = std::max<i64>(1, i64(std::sqrt(double(span))) + 1);
   const i64 segments = (lanes.longest + span - 1) / span;
-  std::vector<double> messages(std::size_t(span * width)), checkpoints(std::size_t(segments * width));
+  const auto messages = std::make_unique_for_overwrite<double[]>(std::size_t(span * width));
+  const auto checkpoints = std::make_unique_for_overwrite<double[]>(std::size_t(segments * width));
   const double* rows[kLanes];
   const auto advance = [&](i64 t, const double* before, double* after) {
     poller.look();
@@ -559,9 +576,9 @@ void BestPath::run_lanes(const Steps& steps, std::span<const double> start, std:
   };
   const auto run_segment = [&](i64 segment) {
     const i64 begin = segment * span, end = std::min(begin + span, lanes.longest);
-    const double* before = checkpoints.data() + segment * width;
+    const double* before = checkpoints.get() + segment * width;
     for (i64 t = begin; t < end; ++t) {
-      double* after = messages.data() + (t - begin) * width;
+      double* after = messages.get() + (t - begin) * width;
       advance(t, before, after);
       before = after;
     }
@@ -569,7 +586,7 @@ void BestPath::run_lanes(const Steps& steps, std::span<const double> start, std:
   };
   for (i64 segment = 0; segment < segments; ++segment) {
     const double* last = run_segment(segment);
-    if (segment + 1 < segments) std::copy_n(last, width, checkpoints.data() + (segment + 1) * width);
+    if (segment + 1 < segments) std::copy_n(last, width, checkpoints.get() + (segment + 1) * width);
   }
   const int used = int(sequences.size());
   i64 lengths[kLanes] = {};
@@ -584,7 +601,7 @@ void BestPath::run_lanes(const Steps& steps, std::span<const double> start, std:
     for (i64 t = end - 1; t >= begin; --t) {
       for (int lane = 0; lane < kLanes; ++lane)
         moves[lane] = t + 1 < lengths[lane] ? columns_.data() + states_after[lane] * count : no_moves.data();
-      best<kLanes>(moves, count, messages.data() + (t - begin) * width, highest, states_after);
+      best<kLanes>(moves, count, messages.get() + (t - begin) * width, highest, states_after);
       for (int lane = 0; lane < used; ++lane) {
         if (t >= lengths[lane]) continue;
         path[lanes.step(lane, t)] = int(states_after[lane]);
