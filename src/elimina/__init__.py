@@ -22,7 +22,7 @@ from __future__ import annotations
 from elimina.lazy_names import lazy_names
 from elimina.version import __version__ as __version__
 
-TYPE_CHECKING = False  # importing it from typing would take longer than the rest of this module
+TYPE_CHECKING = False  # importing the name from typing would take longer than the rest of this module
 if TYPE_CHECKING:
     from elimina.api import iterate_best, plan, sample, solve
     from elimina.decisions import InfluenceDiagram

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from elimina.model.policy import Policy
 
 MAX_PRINTED_STATES = 1000
-"""Largest number of states that ``print`` shows of an answer in Python."""
+"""In Python, ``print`` shows at most this number of states of an answer."""
 
 
 def labelled(rows: Sequence[tuple[str, str]]) -> str:
-    """Return a line for each label and text; the texts are aligned."""
+    """Return a line for each row: a label and a text. All texts begin in the same column."""
     width = max(12, *(len(label) + 2 for label, _ in rows))
     return "\n".join(f"{label + ':':{width}}{text}" for label, text in rows)
 
@@ -124,7 +124,7 @@ def improvement_line(seconds: float, value: float | None, bound: float | None, g
     Args:
         seconds: Time since the call began.
         value: Value of the best solution; None if there is none.
-        bound: Bound that no solution is beyond; None if it is unknown.
+        bound: Bound on the value of any solution; None if it is unknown.
         gap: Distance between value and bound, relative to the one that is closer to 0.
         origin: Part of the search that improved the value or the bound.
     """

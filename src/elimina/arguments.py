@@ -38,13 +38,13 @@ _SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][0-9]{1,2})?)\s*([kKmMgGtT]?i
 _SHARE = re.compile(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,3})?\s*(%?)\s*", re.ASCII)
 
 _LEAST_WITHOUT_UNIT = 2**20
-"""Bytes of the smallest size without a unit."""
+"""A memory size of fewer bytes needs a unit."""
 
 _CHECKED = "checks_keywords"
-"""Attribute of functions whose keywords are checked."""
+"""Name of the attribute of functions whose keywords are checked."""
 
 _LONGEST_INTEGER = 10_000
-"""Bits of an integer that Python writes in decimals (Python forbids more by default, because it takes long)."""
+"""Errors describe an integer of more bits by its length: Python takes long to write its digits, or refuses to."""
 
 _LINES = re.compile(r"\s*\n\s*")
 
@@ -140,7 +140,7 @@ def _undecorated(function: Callable[..., Any]) -> types.FunctionType:
 def with_checked_methods(owner: type[Owner]) -> type[Owner]:
     """Check the keywords of a class's constructor and public methods, as ``with_checked_keywords`` does.
 
-    Methods without optional arguments, or with any keywords, stay as they are.
+    Methods without optional arguments, and methods that take arbitrary keywords, stay as they are.
     """
     for name, member in [*vars(owner).items()]:
         function = getattr(member, "__func__", member)

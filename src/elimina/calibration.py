@@ -42,11 +42,11 @@ _GRID = 11, 4
 """Side and domain size of a grid whose tables stay in cache."""
 
 _WIDE = 24
-"""Number of binary variables of one table, which is read once."""
+"""Number of binary variables of a single large table. A measured run reads each cell of it once."""
 
 _FRESH_BYTES = 1 << 28
 _COPY_BYTES = 1 << 30
-"""Bytes of newly allocated memory to fill, and bytes to copy on the GPU or to it."""
+"""``_FRESH_BYTES`` of newly allocated memory are filled; ``_COPY_BYTES`` are copied on the GPU, or to it."""
 
 _TUPLES = 50_000
 """Number of tuples of each table of a join."""
@@ -55,7 +55,7 @@ _DIGITS = 3
 """Number of significant digits of a speed in the file."""
 
 _START = "from elimina.calibration import gpu_start; print(gpu_start())"
-"""Program of a process whose GPU has no context yet."""
+"""Program of a new process, which has no context on the GPU yet: it prints ``gpu_start()``."""
 
 
 class Measured(NamedTuple):
@@ -153,7 +153,10 @@ def _measured_cpu() -> Iterator[Measured]:
 
 
 def _unit(bandwidth: float = float("inf"), combinations: float = float("inf")) -> Machine:
-    """Return a machine with infinite speeds except the given one. If that is 1, its estimates are amounts of work."""
+    """Return a machine with infinite speeds except the given one.
+
+    If the given speed is 1, the estimated seconds of a step are its amount of work: its bytes, or its combinations.
+    """
     never = float("inf")
     return Machine(
         "cpu", "host", bandwidth, combinations, never, 0.0, 0.0, never, 0.0, bandwidth, combinations, 0.0, 0.0

@@ -32,10 +32,10 @@ from elimina.strategies.call import Call
 from elimina.system import memory_errors_in_words
 
 TASK = "meu"
-"""Task of the answers: maximum expected utility."""
+"""Name of the task in answers: maximum expected utility."""
 
 MAX_ELIMINATIONS = 3_000
-"""Number of eliminations after which branch and bound ends in a call without a time limit: some seconds."""
+"""In a call without a time limit, branch and bound ends after this number of eliminations (some seconds)."""
 
 SEARCH_TIME_SHARE = 0.9
 """Share of the time limit for finding policies; the rest is for the posteriors under these policies."""
@@ -130,7 +130,7 @@ class InfluenceDiagram(DecisionNetwork):
     def read(cls, path: str | os.PathLike[str], *, check: bool = True) -> Self:
         """Read a diagram from a file of pyAgrum (.bifxml) or GeNIe (.xdsl).
 
-        GeNIe's decisions forget nothing, so those of an .xdsl file see all earlier ones and their observations.
+        GeNIe's decisions forget nothing: a decision of an .xdsl file sees all earlier decisions and their observations.
 
         Args:
             path: The file; it may also end in .gz or .xz.
@@ -182,7 +182,7 @@ class InfluenceDiagram(DecisionNetwork):
         ``bounded``, at the time limit or, if there is none, after a number of eliminations.
 
         Args:
-            evidence: Observed variables, as in ``elimina.solve``, which no decision affects.
+            evidence: Observed variables and their states, as in ``elimina.solve``. No decision may affect them.
             policies: Policies of some decisions, as ``with_policies`` takes them; the others are solved. If all have
                 one, the answer is their expected utility, and its status ``exact``.
             restarts: Number of further, random starts where the diagram is not soluble, before branch and bound.

@@ -116,7 +116,7 @@ def bars_of(marginals: Mapping[str, Mapping[Any, float]]) -> str:
 
 
 def bar(share: float, width: int = _BAR_WIDTH) -> str:
-    """Return the HTML of a horizontal bar: a share of its width, which is in pixels, is filled."""
+    """Return the HTML of a horizontal bar of ``width`` pixels, filled up to a share of its width."""
     filled = round(width * min(max(share, 0.0), 1.0))
     return (
         f'<div style="width:{width}px;background:#dce9f5"><div style="width:{filled}px;height:0.8em;'

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def source_text(path: str | Path) -> str:
-    """Return the name of an input for texts. A path such as ``-.uai`` means standard input, in the format UAI."""
+    """Return the name of an input in messages. The path ``-.uai`` stands for standard input in the UAI format."""
     return "standard input" if str(path).startswith("-.") else str(path)
 
 
@@ -130,7 +130,7 @@ class DeviceError(EliminaError, RuntimeError):
 
 
 class TimeLimitError(EliminaError, TimeoutError):
-    """A time limit that passed before there was any answer, or before it was exact if ``exact`` is set.
+    """A time limit that passed before there was any answer or, if ``exact`` is set, before there was an exact one.
 
     Examples:
         >>> import elimina

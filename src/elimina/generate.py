@@ -35,8 +35,8 @@ def random_model(n: int, d: int, p1: float, p2: float = 0.5, seed: int = 0) -> M
 
     The graph has floor(p1 * n * (n - 1) / 2) + 1 edges, but at most one for each pair. The paper prints floor(p1 * n *
     (n - 1)), about twice as many; but the authors' own instance for n = 10 and p1 = 0.3 has 14 functions, and the
-    widths of their Table 1 fit only this count (at n = 10 and p1 = 0.2 all have width 2, while 9 edges would be a
-    tree).
+    widths of their Table 1 fit only this count. At n = 10 and p1 = 0.2, all graphs have width 2; without the "+ 1",
+    they would have 9 edges, and thus be trees.
 
     Args:
         n: Number of variables.
@@ -52,7 +52,7 @@ def random_model(n: int, d: int, p1: float, p2: float = 0.5, seed: int = 0) -> M
     if n < 1:
         raise InputError(f"a random network needs at least 1 variable, not {n}")
     pairs = n * (n - 1) // 2
-    # The small term keeps a product that should be whole, such as 0.7 * 90, from falling below the whole number.
+    # Adding 1e-9 keeps a product that should be whole, such as 0.7 * 90, from falling below the whole number.
     count = min(pairs, math.floor(p1 * n * (n - 1) / 2 + 1e-9) + 1)
     if count < n - 1:
         raise InputError(
@@ -129,7 +129,7 @@ def grid_model(side: int, d: int, p2: float = 0.5, seed: int = 0, columns: int |
 
 @arguments.with_checked_keywords()
 def coloring_model(n: int, colors: int, p1: float, seed: int = 0) -> Model:
-    """Return the colouring problem of a graph as in ``random_model``: each edge with ends of one colour costs 1.
+    """Return the colouring problem of a graph as in ``random_model``: an edge costs 1 if both ends have one colour.
 
     Args:
         n: Number of variables.
@@ -147,7 +147,7 @@ def coloring_model(n: int, colors: int, p1: float, seed: int = 0) -> Model:
 
 
 def maximized(model: Model) -> Model:
-    """Return the same tables as gains to maximise; forbidden combinations stay forbidden."""
+    """Return a model with the same tables as gains to maximise; forbidden combinations stay forbidden."""
     factors = [Table(f.scope, np.where(f.values == FORBIDDEN, -FORBIDDEN, f.values)) for f in model.factors]
     return Model(model.variables, factors, sense="max-cost", name=f"{model.name}-max")
 

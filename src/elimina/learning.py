@@ -61,7 +61,7 @@ def fit(
         prior: Pseudo-count added to each cell's count (Dirichlet prior), 0 for maximum likelihood; or a mapping from
             variables to pseudo-counts (a number, or an array of the table's shape; 0 for other variables). If all
             counts of a distribution are 0, it is uniform or, in EM, that of the previous iteration. Variables of a
-            ``DynamicModel`` are ``rain[0]`` in the first slice, and ``rain[1]`` in later ones.
+            ``DynamicModel`` are named like ``rain[0]`` in the first slice, and like ``rain[1]`` in later ones.
         tied: Groups of variables whose families share one table. Their tables need the same shape.
         lengths: Numbers of slices of several sequences, whose rows follow each other.
         time_limit: Time limit of the whole call, in seconds. At the limit, or after Ctrl-C, the best fit so far is the

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 MAX_DIGITS = 17
-"""Largest number of significant digits: more do not tell doubles apart."""
+"""Largest number of significant digits: 17 digits distinguish all doubles."""
 
 
 def times_text(numerator: int, denominator: int) -> str:

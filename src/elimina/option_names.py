@@ -15,14 +15,14 @@ _door = {"uses_flags": False}
 
 
 def uses_flags() -> bool:
-    """Return whether messages name flags: the process runs a command."""
+    """Return whether messages name flags of the command line: True if the process runs a command."""
     return _door["uses_flags"]
 
 
 def use_flags(is_on: bool) -> None:
     """Choose whether messages name flags or arguments from now on.
 
-    The setting is that of the whole process, because threads of a call raise errors, too.
+    The setting applies to the whole process, because threads of a call raise errors, too.
 
     Args:
         is_on: True for flags, because a command runs.

@@ -55,7 +55,7 @@ _NO_THREAD = (
 
 
 def lock_for_a_moment() -> threading.Lock:
-    """Return a lock that a fork waits for: in the child, the thread that would release it does not exist."""
+    """Return a lock for which a fork waits: a child forked while another thread held it could never acquire it."""
     lock = threading.Lock()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
@@ -375,7 +375,7 @@ Python, flags on the command line."""
 def memory_errors_in_words(while_what: str, advice: str | None = _LESS) -> InWords:
     """Turn a ``MemoryError`` of Python, NumPy or the core into a ``MemoryLimitError`` that names the remaining memory.
 
-    This includes the ``ImportError`` of a module, loaded when it is first used, whose library finds no room.
+    An ``ImportError`` is included: the library of a module that is loaded on first use may not fit into memory.
 
     Args:
         while_what: Part of the error's text: what the process was doing.
@@ -402,7 +402,7 @@ class InWords(contextlib.ContextDecorator):
         if is_without_room or (isinstance(error, MemoryError) and not isinstance(error, MemoryLimitError)):
             advice = self._advice
             if advice == _LESS:
-                # Each thread reserves address space, so fewer threads help if that is limited.
+                # Each thread reserves address space, so fewer threads help if address space is limited.
                 threads = f"use fewer threads ({option('threads', 1)}), " if address_limits() else ""
                 advice = f"{threads}set a smaller {option('memory')}"
             advice = "" if advice is None else f"{advice}, or "

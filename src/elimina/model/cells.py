@@ -25,8 +25,9 @@ def index_of_cell(variable: Variable, cell: Any) -> int:
     """Return the index of the state in a cell of a table of cases, -1 for an empty cell.
 
     Text is read as ``index_of_text`` reads it; text without characters is an empty cell. A whole float is taken as an
-    int, since a column of integers with a gap is one of floats. Readers of files turn text into Booleans and numbers.
-    A cell of these types that equals no state is therefore matched by text (True for ``TRUE``, 1 for ``1`` or ``01``).
+    int, since pandas stores a column of integers with empty cells as floats. Readers of files turn text into Booleans
+    and numbers. A cell of these types that equals no state is therefore matched by text (True for ``TRUE``, 1 for
+    ``1`` or ``01``).
 
     Raises:
         InputError: The variable has no such state, or several whose texts read the same.

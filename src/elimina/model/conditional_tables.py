@@ -97,7 +97,7 @@ def network_of(cpds: Any, states: Any, *, check: bool, argument: str = "cpds") -
 
 
 def aligned_array(members: Sequence[Variable], values: Any) -> NDArray[Any]:
-    """Return the array of a table over some variables, as users write it: an axis for each of them.
+    """Return a table over some variables, in any form that users may write, as an array with an axis for each variable.
 
     Args:
         members: Variables of the table.
@@ -131,7 +131,7 @@ def _title(names: Sequence[str]) -> str:
 
 @contextlib.contextmanager
 def _titled(names: Sequence[str]) -> Iterator[None]:
-    """Put the name of the distribution before the text of an error of the block."""
+    """Put the name of the distribution before the text of an error that the ``with`` block raises."""
     try:
         yield
     except InputError as error:
@@ -180,7 +180,7 @@ def _array_or_table(names: Sequence[str], values: Any) -> NDArray[Any] | Labelle
 
 
 def _nested_table(names: Sequence[str], mapping: Mapping[Any, Any]) -> LabelledTable:
-    """Return the table of nested mappings from states, the outermost those of the child."""
+    """Return the table of nested mappings from states; the keys of the outermost one are the states of the child."""
     cells = list(_cells(names, (), mapping))
     rows = []
     for position in range(len(names)):

@@ -69,7 +69,7 @@ class DecisionGraph(DirectedGraph):
         return sorted(decisions, key=lambda d: earlier[d])
 
     def solution_order(self, decisions: Collection[int], evidence: Set[int]) -> SolutionOrder:
-        """Return the order in which the policies of decisions are computed, and remove arcs that change nothing.
+        """Return the order in which the policies of decisions are computed, and remove the arcs that no policy needs.
 
         Args:
             decisions: Decisions without a policy.
@@ -89,7 +89,7 @@ class DecisionGraph(DirectedGraph):
     def remove_idle_arcs(
         self, decisions: Collection[int], evidence: Set[int], fixed_arcs: Mapping[int, Collection[int]] | None = None
     ) -> None:
-        """Remove arcs from observations without information about the utilities that a decision affects.
+        """Remove the arcs into each decision from observations without information on the utilities that it affects.
 
         Args:
             decisions: Decisions without a policy.
@@ -102,7 +102,7 @@ class DecisionGraph(DirectedGraph):
             is_reduced = False
             for decision in self.sequence_of(decisions)[::-1]:
                 utilities = self.later_utilities(decision)
-                # Observations without an active path to the utilities are irrelevant; each other one is tested alone.
+                # Observations without an active path to the utilities are irrelevant; the rest are tested one by one.
                 reached = self.reached(utilities, {decision, *self.parents[decision]} | evidence)
                 relevant = [v for v in self.parents[decision] if v in reached or v in fixed_arcs.get(decision, ())]
                 if len(relevant) < len(self.parents[decision]):

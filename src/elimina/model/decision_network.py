@@ -193,7 +193,7 @@ class DecisionNetwork(Displayed):
             raise InputError(
                 f"the key {repeated_key!r} of chance is a distribution of a decision: leave one of them out"
             )
-        # Decisions stand in as variables without parents, so that others may have them as parents.
+        # Each decision gets a uniform distribution without parents, so that chance variables may have it as a parent.
         sizes = {d: variable_of(d, states[d], f"states[{d!r}]").size for d in decisions}
         uniform = {d: np.full(size, 1 / size) for d, size in sizes.items()}
         families = network_of({**chance, **uniform}, states, check=check, argument="chance")
@@ -312,14 +312,14 @@ class DecisionNetwork(Displayed):
         return self.network_of(tables)
 
     def policy_tables(self, policies: Mapping[str, Any]) -> dict[int, Table]:
-        """Return policies as distributions by the indices of their decisions: see ``with_policies``."""
+        """Return the distribution of each decision with a policy, by its index: see ``with_policies``."""
         _check_mappings(policies=policies)
         tables = {self.decision_index(d): self._policy_table(d, policy) for d, policy in policies.items()}
         network = self.network_of(tables, check=True)
         return {d: network.factors[len(self._scopes) + n] for n, d in enumerate(self.observed) if d in tables}
 
     def _policy_table(self, decision: str, policy: Any) -> Table:
-        """Return a policy as a distribution, the axis of the decision last."""
+        """Return a policy as a distribution whose last axis is the decision."""
         d = self.decision_index(decision)
         variable = self.variables[d]
         if isinstance(policy, str | int | np.integer | np.bool_ | StateIndex):
@@ -377,7 +377,7 @@ def _check_mappings(**mappings: Any) -> None:
 
 @contextlib.contextmanager
 def _titled(what: str) -> Iterator[None]:
-    """Put the name of the table before the text of an error of the block."""
+    """Put the name of the table before the text of an error that the ``with`` block raises."""
     try:
         yield
     except InputError as error:

@@ -40,13 +40,13 @@ class DirectedGraph:
         return self.reached(variables, observed) - observed
 
     def reached(self, variables: Collection[int], observed: Set[int]) -> set[int]:
-        """Return the variables at which an active path from some variables ends, observed ones included.
+        """Return the variables, observed ones included, at which an active path from some of ``variables`` ends.
 
         A path is active if each of its colliders (where two arrows meet) is observed or an ancestor of an observed
         variable, and none of its other variables is observed (Koller and Friedman, 2009, algorithm 3.1).
         """
         opening = self.ancestors(observed)
-        # Pairs: a variable, and whether the path to it comes from one of its parents.
+        # Pairs: a variable, and True if the last arc of the path to it comes from one of its parents.
         stack = [(v, False) for v in variables]
         visited: set[tuple[int, bool]] = set()
         while stack:

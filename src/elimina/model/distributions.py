@@ -1,7 +1,7 @@
 """Checks of a network's conditional distributions: each row, at one assignment of the parents, sums to 1.
 
-A row that misses 1 by more than ``ROUNDING`` is an error; one that misses it by less, as printed decimals do, is
-normalised; sums that are off by the rounding of floating-point additions alone stay as they are.
+A row whose sum misses 1 by more than ``ROUNDING`` is an error. A row that misses 1 by less, as rows of printed decimals
+do, is normalised. Rows that are off only by the rounding of floating-point additions stay as they are.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ROUNDING = 1e-3
 """Largest distance of a row's sum from 1 that is attributed to the rounding of numbers to three or more decimals."""
 
 _SLACK = 1e-9
-"""Relative slack: three times 0.333 misses 1 by 0.001 and a rounding error."""
+"""Relative slack of ``ROUNDING``: in floats, 1 - 3 * 0.333 may exceed 0.001 by a rounding error."""
 
 _SHOWN = 8
 """Largest number of names in a message."""
@@ -41,7 +41,7 @@ class Named(Protocol):
 
 
 def find_cycle(scopes: Mapping[int, Sequence[int]]) -> list[int]:
-    """Return a cycle, with its first variable again at the end: each variable has the next one as a parent; or []."""
+    """Return a cycle of variables, each a child of the next, with the first one again at the end; [] if none exists."""
     # Parents without a distribution have no parents, so they are in no cycle.
     parents = {child: [v for v in scope if v != child and v in scopes] for child, scope in scopes.items()}
     pending_parents = {child: len(parents_of_child) for child, parents_of_child in parents.items()}
@@ -146,7 +146,8 @@ class _Sums(NamedTuple):
     """Sums of a factor's rows; a sum that differs from 1 by the rounding of additions alone is given as 1.0.
 
     Attributes:
-        totals: Sum of each row: at each assignment of the parents, in the order of a dense table or of ``parents``.
+        totals: Sum of each row, a row for each assignment of the parents: of a dense factor in the order of its table,
+            of a sparse one in the order of ``parents``.
         parents: States of the parents at each sum of a sparse factor; -1 stands for all states that no tuple has. None
             for a dense factor.
     """
@@ -198,7 +199,7 @@ def _off(factors: Sequence[Table], children: Sequence[int]) -> Iterator[tuple[in
 
 
 def _off_together(factors: Sequence[Table], numbers: Sequence[int], size: int) -> Iterator[tuple[int, _Sums]]:
-    """Yield the same as ``_off`` for dense tables with the child last and rows of one size, summed at once."""
+    """Yield the same as ``_off`` for dense tables whose last axis is the child's and has ``size`` states."""
     flat = joined_values([factors[number] for number in numbers])
     # ``einsum`` is several times as fast as ``sum`` over a short axis. A matrix product with ones would start
     # the threads of the BLAS library.

@@ -54,8 +54,8 @@ class DynamicNetwork:
 
     Raises:
         TypeError: An argument is not a model.
-        InputError: A model is not a Bayesian network, both disagree about a variable's states, or a variable has no
-            distribution.
+        InputError: A model is not a Bayesian network, the two models disagree about a variable's states, or a variable
+            has no distribution.
     """
 
     def __init__(self, initial: Model, transition: Model, name: str = "") -> None:
@@ -116,7 +116,7 @@ def slices_of_cpds(
     previous_variables = {previous_name(v.name): v for v in first.variables}
     previous_variables.update((v.name, v) for v in first.variables)
     uniform = {p: np.full(v.size, 1 / v.size) for p, v in previous_variables.items() if p != v.name}
-    # Variables that keep their distributions get uniform ones here, so that others may have them as parents.
+    # Variables without a new distribution get a uniform one for now, so that others may have them as parents.
     changing = {key if isinstance(key, str) else key[0] for key in transition}
     uniform.update((v.name, np.full(v.size, 1 / v.size)) for v in first.variables if v.name not in changing)
     listed = {p: v.size if v.states is None else v.states for p, v in previous_variables.items()}
@@ -185,7 +185,7 @@ STATE, OBSERVATION = "state", "observation"
 
 
 _FORMS = {1: "a sequence", 2: "an array of two axes"}
-"""Texts for the form of probabilities, by their number of axes."""
+"""Descriptions of the expected form of probabilities, by the number of axes, for errors."""
 
 
 def _probabilities(name: str, values: Any, axes: int) -> NDArray[np.float64]:

@@ -60,7 +60,7 @@ def labelled_table(what: str, values: Any) -> LabelledTable | None:
     """Return a Series or DataFrame with its labels; None for values without labels.
 
     Args:
-        what: A noun for errors.
+        what: Noun for the values in errors.
         values: An array, a list, a Series or a DataFrame.
 
     Raises:
@@ -109,7 +109,7 @@ def without_labels(what: str, values: Any) -> Any:
     """Return the array of a Series or DataFrame without labels, other values unchanged.
 
     Args:
-        what: A noun for errors.
+        what: Noun for the values in errors.
         values: Values for a function that has no states to compare labels with.
 
     Raises:

@@ -50,7 +50,7 @@ class Model(Displayed):
         children: Child of each factor: factor i is the conditional distribution of ``children[i]`` given the rest of
             its scope. None if the model is not a Bayesian network.
         name: Name of the model, any text.
-        decimals: Number of decimals of all costs, which totals have, too. None: unknown.
+        decimals: Largest number of decimals of a cost, and therefore of a total. None: unknown.
 
     Examples:
         >>> import elimina
@@ -284,8 +284,8 @@ class Model(Displayed):
                 each parent (or one for all combinations of parents, as in pgmpy); nested mappings from states, the
                 outermost from those of the variable; or a pandas Series or DataFrame, such as a cross table, whose
                 labels are the states.
-            states: Variable -> its states, or their number. Left out, they are those that the labels of its
-                distribution name, in the order of their first appearance, or 0, 1, ... where there are no labels.
+            states: Variable -> its states, or their number. The states of other variables are the labels of their
+                distributions, in the order of their first appearance, or 0, 1, ... where there are no labels.
             name: Name of the model.
             check: See ``Model``.
 
@@ -484,7 +484,7 @@ class Model(Displayed):
         ]
         families += [(Table([v], np.eye(1, self.sizes[v], x)[0]), v) for v, x in values.items()]
         factors, children = [factor for factor, _ in families], [child for _, child in families]
-        # Rows that an earlier check=False accepted are taken as they are here, too.
+        # The rows are not checked again: an earlier check=False may have accepted sums other than 1.
         return Model(
             self.variables,
             factors,

@@ -26,7 +26,7 @@ _ROWS_SHOWN = 24
 
 
 Columns = tuple[dict[str, Sequence[Any]], dict[str, NDArray[Any]]]
-"""Columns of states, and of numbers, by their names."""
+"""Columns of a frame by name: those of states, and those of numbers."""
 
 
 @arguments.with_checked_methods
@@ -205,7 +205,7 @@ class NamedTable(_NumbersOfStates, NDArrayOperatorsMixin):
 
 
 class ArraySlices(Mapping[str, NDArray[Any]]):
-    """Slices of one array by name. Each is made on access: making all takes a quarter of the time of a small query.
+    """Slices of one array by name. Each is made on access: making all of them takes a quarter of a small query.
 
     Args:
         array: Array of one axis.

@@ -35,7 +35,7 @@ def convert_sense(model: Model, sense: Sense, *, decimals: int | None = 7, scale
       Lossy: costs are rounded to ``decimals`` decimals, so m of them together are off by up to m * 10^-decimals / 2.
     - costs -> ``probability``: a cost c becomes exp(-scale * c) and forbidden becomes 0, after each factor's smallest
       cost has been moved to the model's constant. Lossy: exp rounds in the 16th digit, and the upper bound is dropped,
-      so assignments that it excluded, though no entry forbids them, become merely improbable.
+      so assignments that only this bound excluded become merely improbable.
 
     Args:
         model: Model to convert. A model that has the sense already is returned itself.

@@ -1,4 +1,4 @@
-"""A table: a scope and a value for each assignment of it, stored densely or as tuples that differ from a default."""
+"""A table: a scope and a value for each of its assignments, stored densely or as tuples that differ from a default."""
 
 from __future__ import annotations
 
@@ -383,7 +383,7 @@ def misfit(table: Table, sense: Sense) -> str | None:
 
 
 def _false_sentinel(table: Table, sense: Sense) -> str | None:
-    """Describe a value that looks like a forbidden cost changed by arithmetic, a sign or a dtype; None if none does."""
+    """Describe a value that seems to be a forbidden cost, but changed, negated or cast; None if there is none."""
     values = table.values if table.default is None else np.append(table.values, table.default)
     integral = table.values.dtype.kind == "i"
     if sense == "probability":
@@ -485,7 +485,7 @@ def unmasked(what: str, values: ArrayLike) -> Values:
     """Return values as an array.
 
     Args:
-        what: A noun for errors.
+        what: Noun for the values in errors.
         values: Numbers.
 
     Raises:
@@ -517,7 +517,7 @@ def _kind(array: Values) -> str:
 
 
 def _check_integers(values: ArrayLike) -> None:
-    """Reject integers that became floats of other values."""
+    """Reject integers that the conversion to floats has changed."""
     for value in np.asarray(values, dtype=object).flat:
         if isinstance(value, int | np.integer) and not isinstance(value, bool):
             if not -(2**63) <= value <= FORBIDDEN:

@@ -116,7 +116,7 @@ class Variable(Slotted):
         return index
 
     def find_reading(self, cell: float) -> Sequence[int]:
-        """Return the indices of states of another type that readers of tables turn into this Boolean or number."""
+        """Return the indices of the states, of another type, that readers of files turn into this Boolean or number."""
         if self.states is None:
             return ()
         if self._readings is None:

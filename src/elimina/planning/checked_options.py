@@ -14,7 +14,8 @@ MAX_SLICES = 1 << 16
 """Largest number of slices for the option ``auto``."""
 
 _MIN_SHARED_BYTES = 1 << 24
-"""Smallest limit for a call's whole memory; lower ones are for tables only, since any process grows by some MiB."""
+"""A limit of at least this many bytes applies to all memory of a call. A lower one applies to the tables only, since
+any process grows by some MiB."""
 
 _MIN_MEMORY_SHARE = 0.25
 """Share of a memory limit that tables always get, because even small tables give bounds."""
@@ -75,7 +76,7 @@ class CheckedOptions(Options):
         return replace(self, memory=max(self.memory - growth_bytes, int(self.memory * _MIN_MEMORY_SHARE)))
 
     def limit_for(self, needed: int, growth_bytes: int) -> int:
-        """Return a sufficient memory limit, with a reserve, for further work after the process has grown."""
+        """Return a memory limit that suffices for ``needed`` bytes, with a reserve, after the process has grown."""
         limit = needed + int(needed * _SPARE_MEMORY_SHARE)
         return limit if limit < _MIN_SHARED_BYTES else limit + growth_bytes + int(growth_bytes * _SPARE_MEMORY_SHARE)
 

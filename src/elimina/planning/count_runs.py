@@ -79,9 +79,9 @@ def _largest_degrees(tables: Sequence[Table], problem: Problem) -> list[dict[int
 def _sequence_bits(variables: Sequence[int], sizes: Sequence[int], degrees: Sequence[dict[int, int]]) -> float:
     """Return the bits of the bound on a count: a product of numbers of values, one variable after another.
 
-    A table bounds the values of its last variable once all its other variables have had their turn. Among such
-    variables, the one with the fewest values is next. If there is none, the next variable is one that no table
-    determines from others, as long as there are such variables.
+    A table bounds the number of values of one of its variables if all its other variables are earlier in the sequence.
+    Among the variables that are bounded in this way, the one with the fewest values is next. If there is none, the next
+    variable is one that no table determines from others, as long as there are such variables.
     """
     readers: dict[int, list[int]] = {v: [] for v in variables}
     for number, degree in enumerate(degrees):

@@ -1,4 +1,7 @@
-"""Choice of dense or sparse tables for runs in parts that need the same tables: with a checkpoint, or by workers."""
+"""Choice of dense or sparse tables for runs in several parts, which all need the same choice.
+
+Such runs resume from a checkpoint, or are spread over workers.
+"""
 
 from __future__ import annotations
 

@@ -78,7 +78,10 @@ class KeyLayout(NamedTuple):
         return KeyLayout(self.scope[:-1], self.sizes[:-1], self.fields[:-1], self.words)
 
     def segments(self, target: KeyLayout) -> NDArray[np.int64]:
-        """Return moves of bits to another layout: int64, shape (n, 5), see ``SegmentWord`` in ``elimina/rows.hpp``."""
+        """Return the moves of bits from a key of this layout to one of another layout.
+
+        The result is an int64 array of shape (n, 5): see ``SegmentWord`` in ``elimina/rows.hpp``.
+        """
         merged: list[list[int]] = []
         for at in sorted(range(len(self.scope)), key=lambda at: self.fields[at]):
             bits = field_bits(self.sizes[at])
@@ -96,7 +99,10 @@ class KeyLayout(NamedTuple):
         return moves
 
     def terms(self, scope: Sequence[int], strides: Sequence[int]) -> NDArray[np.int64]:
-        """Return the terms of a key's dense position: int64, shape (n, 4), see ``TermWord`` in ``elimina/rows.hpp``."""
+        """Return the terms whose sum is the position of a key's cell in a dense table.
+
+        The result is an int64 array of shape (n, 4): see ``TermWord`` in ``elimina/rows.hpp``.
+        """
         merged: list[list[int]] = []
         axes = [self.scope.index(v) for v in scope]
         fields = [(*self.fields[at], self.sizes[at], stride) for at, stride in zip(axes, strides, strict=True)]

@@ -26,7 +26,7 @@ def _round_up(value: int, unit: int) -> int:
 
 
 MIN_LISTED_CELLS = 1 << 16
-"""Least number of cells of a listed factor: smaller tables are fast and take little memory."""
+"""Least number of cells of a listed factor: a smaller factor is fast and takes little memory with all its cells."""
 
 _LISTED_SHARE = 0.5
 """Largest size of a factor's list relative to the bytes of all its cells."""
@@ -116,7 +116,7 @@ def _tuples(problem: Problem, factor: FactorLayout, itemsize: int) -> int | None
     tables = [problem.tables[member] for member in factor.members]
     if all(table.rows is None for table in tables) or factor.cells < MIN_LISTED_CELLS:
         return None
-    # The limit also holds in slices: a restricted table has no more tuples than the whole one.
+    # This number of tuples is also a limit for slices: a restricted table has no more tuples than the whole one.
     widest = max(tables, key=lambda table: len(table.scope))
     listing = listing_table(tables, widest.scope, problem.model.sense)
     if listing is None or sum(map(field_bits, factor.sizes)) > WORD * (MAX_KEY_WORDS - 1):

@@ -143,7 +143,8 @@ KEPT_TREE_RUNS = 5
 
 SORTED_TUPLES = 1
 GPU_SORTED_TUPLES = 3
-"""Cost of sorting an input tuple of a join, relative to a joint tuple; a CPU sorts 1.1e7 to 3.9e7 tuples per second."""
+"""Cost of sorting an input tuple of a join, relative to making a joint tuple, on the CPU and on a GPU. A CPU sorts
+1.1e7 to 3.9e7 tuples per second."""
 
 SPARSE_STEP = 2e-4
 GPU_SPARSE_STEP = 2e-3
@@ -206,8 +207,8 @@ CASE_COMBINATIONS = 3e9
 OWN_STEP_SECONDS = 2e-7
 OWN_PLAN_SECONDS = 8e-7
 OWN_ORDER_SHARE = 0.1
-"""Seconds of running and of planning a step in a plan for a single case, and time of this plan's order search as a
-share of its run."""
+"""Seconds of running a step, seconds of planning a step, and time of the order search as a share of the run, all for a
+plan of a single case."""
 
 CASE_COLUMN_SECONDS = 4e-5
 """Seconds for each observed or queried variable of a chunk of cases, in addition to the run."""

@@ -9,10 +9,11 @@ if TYPE_CHECKING:
     from elimina.planning.step import Step
 
 DEPTH, SIDE, WORK = 4, 8, 1 << 16
-"""Least sizes of a matrix product: values of the eliminated variable, rows and columns, and combinations."""
+"""A step runs as a matrix product only if it has at least these numbers of values of the eliminated variable, of rows
+and of columns, and of combinations."""
 
 LIBRARY_DEPTH, LIBRARY_SIDE, LIBRARY_WORK = 48, 32, 1 << 20
-"""Least sizes for a device's library, which needs an additional pass for the range of the output."""
+"""The same limits for products by a device's library, which needs an additional pass for the range of the output."""
 
 
 class Product(NamedTuple):

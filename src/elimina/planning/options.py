@@ -84,7 +84,7 @@ class Options:
             the time.
         upper_bound: Cost of a known solution (``mpe``), with decimals if the costs have decimals; assignments with
             higher costs are ignored. If all are ignored, the answer is ``infeasible``, and its lower bound is the next
-            higher cost (for costs with decimals, this cost).
+            higher cost (for costs with decimals, ``upper_bound`` itself).
         hint: An assignment to start from (``mpe``): variable (name or index) -> its state. If it leaves variables out,
             local search completes it. Evidence overrides it. The answer is never worse than the hint.
         k: Number of assignments (``kbest``), unless the call has an argument ``k``; None: 10.

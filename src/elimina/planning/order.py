@@ -33,7 +33,7 @@ _UNLIMITED_SECONDS = 1e9
 # The core stores sizes as doubles, which represent all integers up to this limit exactly.
 _MAX_DOMAIN = 2**53
 _MAX_COUNTED = 2**63
-"""Largest sum in 64 bits."""
+"""Sums of cells are computed in 64 bits if they are at most this number."""
 _MAX_INDEX_LENGTH = 400
 _MAX_ITERATIONS = 2**62 - 1
 MAX_CELLS = 10**18
@@ -101,7 +101,7 @@ def find_order(
             its ends' sizes), has the fewest neighbours (``min-degree``), or has the smallest bucket (``min-weight``;
             ``sweep``: among the neighbours of eliminated variables, so that a front moves through the graph).
         seconds: Time limit; by default 2 s for ``auto`` if ``iterations`` is not given. It is measured by the amount of
-            work, so that results are reproducible. The clock ends the search after ten times as long.
+            work, so that results are reproducible. After ten times as long on the clock, the search ends in any case.
         iterations: Number of rounds of the search, each a greedy run or an annealing. With the same seed, the result is
             then the same on every run, unless the clock ends the search.
         seed: Random seed.

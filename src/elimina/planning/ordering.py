@@ -150,7 +150,7 @@ def consistency_order(
 
 
 def _scopes(problem: Problem, variables: Sequence[int], more: Sequence[int] = ()) -> Scopes:
-    """Return the scopes of groups, and of ``more`` if it is not empty, as positions among some variables."""
+    """Return the scopes of groups, and ``more`` as another scope unless it is empty, as positions in ``variables``."""
     number = np.zeros(len(problem.model.sizes), dtype=np.int64)
     number[np.array(variables, dtype=np.int64)] = np.arange(len(variables))
     starts, members = problem.groups.scopes

@@ -64,8 +64,8 @@ class Steps(Sequence[Step]):
     def packed(steps: Sequence[Step]) -> Steps:
         """Return steps as packed records: unchanged if they are packed, otherwise packed now.
 
-        Numbers of cells above 64 bits are replaced by the largest integer: only sparse steps have them, and do not use
-        them.
+        Numbers of cells above 64 bits are replaced by the largest integer. Only sparse steps have such numbers,
+        which they do not use.
         """
         if isinstance(steps, Steps):
             return steps

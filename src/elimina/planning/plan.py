@@ -39,8 +39,8 @@ class Sparse(NamedTuple):
         steps: Steps of the plan; dense steps that do not depend on sparse ones come first.
         forms: Storage of each step's output.
         memory: Memory limit of all tables together, in bytes.
-        outside: Bounds on the rest of the problem for each step: tuples that cannot be part of a solution are dropped.
-            None: tuples are dropped only if their own value is forbidden.
+        outside: Bounds on the rest of the problem for each step. With them, tuples that cannot be part of a solution
+            are dropped. None: tuples are dropped only if their own value is forbidden.
         lasting: Steps whose outputs stay, because other slices read them again.
     """
 
@@ -93,7 +93,7 @@ class Form:
         sizes: Number of values of each of these variables.
         levels: Level of each step: the number of leading ``variables`` up to the last one on which the step depends.
             The step runs again whenever one of these changes. Empty: each step runs once.
-        limits: Memory limits of other tiers than the device's, in bytes.
+        limits: Memory limits of tiers other than the device's, in bytes.
         gpus: Number of GPUs that compute each step together.
         is_resident: True if the tables lie in the memory of the device that runs the plan.
         is_replanned: True if each run makes its own plan; steps and tables are then those of the whole order.
@@ -434,9 +434,9 @@ class OutsideBounds(NamedTuple):
         steps: Steps of the program. Its arena begins with the plan's factors.
         arena_cells: Number of elements of the program's arena.
         factors: Positions of the plan's factors.
-        outputs: Tables that together bound each step's output from below.
-        others: Bounds on the factors outside each step's subtree, without those of other trees.
-        trees: Places of the numbers that together bound each tree.
+        outputs: Tables of each step, which together bound its output from below.
+        others: Tables of each step, which together bound the other factors of its tree: those outside its subtree.
+        trees: Places of each tree's numbers, which together bound the tree.
         tree_of: Number of each step's tree.
     """
 

@@ -246,8 +246,8 @@ def make_plan(
     max_operands = MAX_OPERANDS
     if single is not None and single.dtype in INTEGERS and dtype is not None:
         max_operands = min(MAX_OPERANDS, max(LARGEST[single.dtype] // bound, 2))
-    # Messages of a batch's run are invalid in the next run; they are kept only so that a GPU may run steps in any
-    # order.
+    # All messages of marginals are kept if a later run may read them. No later run does with ``runs_once`` or in a
+    # batch (``kept``), but a GPU keeps them nevertheless, so that it may run steps in any order.
     reuse = not problem.described.is_marginal or ((elimination.runs_once or bool(problem.kept)) and machine.on_host)
     chosen = lay_out(bound, max_operands, 0 if keep or not reuse else _NONE_KEPT)
     if problem.described.is_marginal and chosen.kept_from == 0 and chosen.is_too_large(machine, memory):
@@ -474,7 +474,7 @@ def _decoding_part(
 
 
 def _outputs(steps: Steps, records: NDArray[np.int64], problem: Problem) -> Outputs:
-    """Return the outputs: marginals, then those of families, and tables over kept variables."""
+    """Return the outputs: marginals of variables, then of families, and tables over kept variables."""
     kept = problem.kept
     numbers, variables = records.reshape(-1, 2).T.copy()
     is_marginal = variables >= 0

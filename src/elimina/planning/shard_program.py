@@ -79,7 +79,8 @@ class Phase(NamedTuple):
         copies: Copies before these steps; they begin when all GPUs have finished the previous phase.
         first: Number of the first step.
         end: Number of the step after the last one.
-        joined: True if later steps scale by the range of the last step's output, so that the GPUs combine their ranges.
+        joined: True if later steps scale by the range of the last step's output. Each GPU only has the range of its
+            part, so the GPUs combine these ranges.
     """
 
     copies: tuple[Exchange, ...]

@@ -175,7 +175,7 @@ def _best_ranges(sizes: tuple[int, ...], gpus: int) -> tuple[float, tuple[int, .
 
 
 def _restricted(division: Division, step: Step, operand: Operand) -> Division:
-    """Return the division of an operand that is needed by a divided step."""
+    """Return the division of an operand that a step needs if its output is divided by ``division``."""
     variables = {v for v, stride in zip(step.axes, operand.strides, strict=True) if stride}
     return tuple(range_ for range_ in division if range_.variable in variables)
 
@@ -193,7 +193,10 @@ def _gpu_step(step: Step, division: Division) -> Step:
 
 
 class _Builder:
-    """Positions of all parts, steps of each GPU, and copies between GPUs; ``offsets``: see ``_Memory``."""
+    """Builder of the divided plan: positions of all parts, steps of each GPU, and copies between GPUs.
+
+    ``offsets``: see ``_Memory``.
+    """
 
     def __init__(
         self,

@@ -119,8 +119,8 @@ def make_sliced_sparse_plan(
 ) -> Plan | None:
     """Plan sparse steps in as many slices as the expected tuples require; None if they are too many, or none fit.
 
-    The variables whose messages have the most tuples per doubling of the number of slices are conditioned on, several
-    at a time if the plan is far from fitting.
+    Variables are chosen whose messages have the most tuples per doubling of the number of slices. If the plan is far
+    from fitting, several variables are chosen at a time.
 
     Args:
         problem: Problem of the task ``mpe``, ``pr`` or ``count``.
@@ -128,7 +128,7 @@ def make_sliced_sparse_plan(
         on_rows: The sparse plan without slices; slices have listed factors only if this plan has them.
         most_bytes: Limit on the expected bytes of a slice.
         max_slices: Largest number of slices.
-        times: Expected number of tuples, relative to independent tables.
+        times: Factor by which the expected number of tuples exceeds the number for independent tables.
     """
     fixed: tuple[int, ...] = ()
     plan = on_rows
@@ -279,7 +279,7 @@ class Slicer:
         return math.prod(int(self.sizes[v]) for v in self.cut.fixed)
 
     def reduce(self, target: float) -> None:
-        """Condition on more variables until a slice fits ``target`` bytes, none is left, or slices are too many."""
+        """Condition on more variables until a slice fits ``target`` bytes, none remains, or slices are too many."""
         while self.cut.bytes > target and self.number <= MAX_SLICE_COUNT and len(self.cut.fixed) < len(self.order):
             looked_at = min(max(_PAIRS // max(1, self.cut.pairs), 1), _CANDIDATE_VARIABLES)
             cuts = [Cut(self, (*self.cut.fixed, v)) for v in self.cut.candidates(self, looked_at)]

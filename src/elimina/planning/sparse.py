@@ -35,10 +35,12 @@ from elimina.problem.tasks import described, tasks_that
 from elimina.problem.unpacked import rows_of
 
 _DENSE_SHARE = 0.5
-"""Share of allowed cells above which dense tables are better: each tuple also stores a key, and has to be searched."""
+"""A table with a larger share of allowed cells is better stored densely: a sparse table also stores the key of each
+tuple, and has to be searched."""
 
 _MAX_READ_CELLS = 1 << 22
-"""Largest number of cells of a factor whose tables are joined to count its allowed cells."""
+"""The tables of a factor with at most this number of cells are joined to count its allowed cells. For larger factors,
+the density is estimated from those of the tables."""
 
 
 def reason_for_dense(problem: Problem) -> str | None:
@@ -54,8 +56,8 @@ class Density(NamedTuple):
 
     Attributes:
         share: Share of allowed cells.
-        kept: Density after the next elimination: share of the assignments of the other variables at which the
-            eliminated variable has an allowed value.
+        kept: Density after the first variable is eliminated: the share of the assignments of the other variables at
+            which this variable has an allowed value.
     """
 
     share: float
@@ -148,7 +150,10 @@ def predicted_shares(domain: int, tables: Sequence[Density]) -> tuple[float, flo
 
 
 def _any(share: float, number: float) -> float:
-    """Return the logarithm of the probability that any of several independent, equally likely events occurs."""
+    """Return the logarithm of the probability that any of several independent events occurs.
+
+    ``share``: logarithm of the probability of each event; ``number``: number of events.
+    """
     if share < math.log(1e-9):
         return share + math.log(number)
     return math.log(-math.expm1(number * math.log1p(-min(math.exp(share), 1 - 1e-16))))
@@ -188,7 +193,7 @@ def make_sparse_plan(
         problem: Problem of the plan, without slices.
         machine: Cost model of the device.
         whole: True to make all steps sparse that read a table.
-        times: Expected number of tuples, relative to independent tables.
+        times: Factor by which the expected number of tuples exceeds the number for independent tables.
         listed: True if factors may be listed.
 
     Raises:
@@ -322,7 +327,7 @@ class _Chooser:
             o.cells for o in step.operands if o.source < 0 and self._factor_densities.tuples[o.factor] is not None
         )
         dense += listed / speeds().encoded
-        # A dense step writes the cells of tuples, and then copies them to its arena.
+        # A dense step expands sparse inputs to all their cells, and then copies the cells to its arena.
         dense += sum(2 * o.cells for o in step.operands if self._reads_rows(o)) * item / machine.fresh
         possible = bool(step.operands) and sum(map(field_bits, (*joined_sizes(step), step.domain))) <= WORD * (
             MAX_KEY_WORDS - 1

@@ -177,7 +177,7 @@ class Copy(NamedTuple):
 
 
 class StreamTile(NamedTuple):
-    """Work of one tile of a step. Tiles are numbered from 1; where a tile is awaited, 0 means none.
+    """Work of one tile of a step. Tiles are numbered from 1; in ``written`` and the fields after it, 0 means no tile.
 
     Attributes:
         number: Number of the tile in the run.
@@ -207,7 +207,10 @@ class StreamTile(NamedTuple):
 
 
 class BoxShape(NamedTuple):
-    """Layout of a box on the device; ``rows``: axis (-1: the eliminated variable), count and arena stride of each."""
+    """Layout of a box on the device.
+
+    ``rows`` lists the axes of its runs: axis (-1: the eliminated variable), count, and stride in the arena.
+    """
 
     strides: tuple[int, ...]
     domain_stride: int

@@ -31,7 +31,7 @@ _STAGING_BYTES = 1 << 30
 """Largest number of bytes on the device for parts in transit, which are also limited to half of its memory."""
 
 _ACCEPTED_SECONDS_FACTOR = 1.2
-"""Ratio to the least possible time at which a tile is accepted without further search."""
+"""A tile is accepted without further search if it takes at most this many times the least possible time."""
 
 _WHOLE_TABLE_SHARE = 1 / 32
 """Tables that take at most this share of the memory for parts are copied whole: copying them in parts would delay the
@@ -56,7 +56,7 @@ def plan_stream(
     decoded_from: int,
     host_work: int,
 ) -> Stream | None:
-    """Plan the passage of a program through a device of limited size; None if a step does not fit.
+    """Plan a program's tiles and copies on a device with too little memory for the arena; None if a step does not fit.
 
     A message that a later step on the device reads stays there if there is room; the message that is read last is
     dropped first (Belady 1966). Messages for decoding, for the host or for a later upload are copied to the host.
@@ -229,7 +229,7 @@ def _least(record: StepTables, here: Collection[int], itemsize: int) -> float:
 
 
 def _priorities(record: StepTables) -> Iterator[tuple[int, ...]]:
-    """Yield orders in which axes are cut: from the slowest to the fastest one, then with one or two others first."""
+    """Yield orders in which axes are cut: from the slowest to the fastest, then with one or two other axes first."""
     strides = record.tables[-1].strides
     natural = sorted((a for a, n in enumerate(record.sizes) if n > 1), key=lambda a: -strides[a])
     yield tuple(natural)
@@ -251,8 +251,8 @@ def _cuts(sizes: Sequence[int], priority: Sequence[int]) -> Iterator[tuple[tuple
 def _in_one_row(record: StepTables, lengths: Sequence[int], stays: bool) -> bool:
     """Return whether each tile writes its fast cells contiguously, as kernels require.
 
-    Consider the axes behind the first one along which a tile has several cells. If the whole output stays on the device
-    (``stays``), no tile may cut these axes. In a slot, tiles may cut them into equal parts.
+    Consider the fast axes after the first one along which a tile has several cells. If the whole output stays on the
+    device (``stays``), no tile may cut these axes. In a slot, tiles may cut them into equal parts.
     """
     axes = [a for a in range(record.lo, len(lengths)) if record.sizes[a] > 1]
     wide = next((i for i, a in enumerate(axes) if lengths[a] > 1), len(axes))
@@ -261,7 +261,7 @@ def _in_one_row(record: StepTables, lengths: Sequence[int], stays: bool) -> bool
 
 
 def _orders(cut: tuple[int, ...], front: int) -> Iterator[tuple[int, ...]]:
-    """Yield two orders of the loops over tiles: the order of the cuts, and with its first axis moved to the end."""
+    """Yield orders of the loops over tiles: that of the cuts; if it starts with ``front``, also with this axis last."""
     yield cut
     if len(cut) > 1 and cut[0] == front:
         yield (*cut[1:], cut[0])
@@ -390,7 +390,7 @@ def check_scratch(folder: str) -> None:
 
 
 def in_tiers(plan: Plan, host: int, scratch: str | None) -> Plan:
-    """Move the arena of a plan beyond its memory to the next sufficient tier: the host, then a file.
+    """If a plan exceeds its memory, move its arena to the first tier that suffices: the host, then a file.
 
     Args:
         plan: Any plan.

@@ -124,7 +124,8 @@ def junction_tree(planned: PlannedTree) -> tuple[Clique, ...]:
 
 
 _NEGATIVE_WEIGHT = 2.0
-"""Sum of the absolute negative weights of a bucket in lower bounds: nearly the best that rounding allows."""
+"""Sum of the absolute values of a bucket's negative weights, for lower bounds. This value gives nearly the best bounds
+that rounding allows."""
 
 Bound = Literal["upper", "lower"]
 """Sides of the bounds on a sum."""

@@ -14,11 +14,11 @@ from elimina.planning.tree import junction_tree, plan_tree
 from elimina.problem.preparation import Problem
 
 _LARGE_AVERAGE = 2.0**53
-"""Mean number of cells above which it is shown without decimals."""
+"""A larger mean number of cells is shown without decimals."""
 
 
 class Statistics(NamedTuple):
-    """Sizes of a junction tree (CUBE, Bistaffa et al. 2016, Table I); tables in cells.
+    """Sizes of a junction tree, with tables in cells, as in Table I of Bistaffa et al. (2016) on CUBE.
 
     Attributes:
         cliques: Number of maximal cliques.

@@ -65,7 +65,7 @@ def _without_missing(states: dict[int, Any]) -> dict[int, Any]:
 
 
 def _by_index(model: Model, states: Evidence, argument: str, read: Callable[[Variable, Any], Any]) -> dict[int, Any]:
-    """Return the observation of each variable, or None if it is missing; ``read`` converts values other than names."""
+    """Return the observation of each variable, or None if it is missing; ``read`` converts states other than names."""
     check_mapping(argument, states)
     values: dict[int, Any] = {}
     for name, state in states.items():

@@ -28,7 +28,7 @@ Task = tasks.Task | Literal["joint"]
 TASKS = (*tasks.tasks_that(lambda task: task.problem is None), "joint")
 
 _MIN_NARROWED_SHARE = 0.05
-"""Least share of tables with irrelevant axes at which such axes are dropped: fewer of them hardly reduce the width. An
+"""Irrelevant axes are dropped if at least this share of the tables has any: dropping fewer hardly reduces the width. An
 axis is irrelevant if the table's values do not depend on it."""
 _KEPT_GROUPS, _KEPT_TABLES = 16, 10_000
 """Number of groupings that the process caches for problems with the same scopes, and largest number of tables in a

@@ -107,7 +107,7 @@ def _is_large(table: Table) -> bool:
 
 
 def _is_written(table: Table, sense: Sense, max_cells: int) -> bool:
-    """Return whether a table has more than a number of cells, and a plan would expand it."""
+    """Return whether a table has more than ``max_cells`` cells, and a plan would expand it."""
     if table.rows is None or table.cells <= max_cells:
         return False
     return table.default != forbidden_value(sense, table.values.dtype)
@@ -150,7 +150,7 @@ def _best_tuple(table: Table, sense: Sense) -> list[int]:
 def _with_auxiliary_variables(
     model: Model, observed: Mapping[int, int], counted: Mapping[int, int], purpose: Purpose
 ) -> Model:
-    """Return a model with small tables in place of large ones, and tables that count a value several times.
+    """Return a model with small tables in place of large ones; merged values count as the values that they represent.
 
     Args:
         model: A model.

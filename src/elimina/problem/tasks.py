@@ -40,7 +40,7 @@ class Description(NamedTuple):
             require.
         has_rows: True if its steps may work on sparse tables.
         has_bounds: True if mini-buckets bound its answer.
-        has_first_bounds: True if bounds from each single table replace an answer that would be late.
+        has_first_bounds: True if bounds from single tables are the answer when a better one would come too late.
         soft_evidence: Form of likelihoods: ``factors``, or ``leaves`` of a network; None: likelihoods are not
             supported.
         passes: Passes over the tree; see ``planning.planner``.
@@ -196,7 +196,7 @@ JOINT = Description(
     keeps_query=True,
     passes="joint",
 )
-"""Description of a problem within other tasks."""
+"""Description of the problem ``joint``, which other tasks solve."""
 
 
 def described(task: str) -> Description:

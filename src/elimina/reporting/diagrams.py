@@ -43,7 +43,7 @@ class PageDiagram(NamedTuple):
     def data(self) -> dict[str, Any]:
         """Return the data for the page's script."""
         diagram, (positions, bends, _) = self
-        # A curve with one bend is a quadratic one, which goes only half the way to its bend.
+        # A curve with one bend is a quadratic Bézier curve, which goes only half of the way to its bend.
         middles = [
             (positions[a] + positions[b] + 2 * bend) / 4 if len(bend) == 1 else bend
             for (a, b), bend in zip(diagram.edges, bends, strict=True)

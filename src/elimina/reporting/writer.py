@@ -312,7 +312,7 @@ class _PageWriter:
             self._draw("Graph", lambda: with_answer(graph.diagram, model, result), graph.layout)
 
     def _draw(self, title: str, describe: Callable[[], Diagram], layout: GraphLayout | None = None) -> None:
-        """Add a section with a diagram, which is laid out if it has no layout."""
+        """Add a section with a diagram; without a ``layout``, the diagram is laid out first."""
 
         def drawn() -> PageDiagram:
             diagram = describe()
@@ -329,7 +329,7 @@ class _PageWriter:
             self._sections.append(PageSection(key, title, body))
 
     def _attempt(self, what: str, make: Callable[[], Made], share: float | None = None) -> Made | None:
-        """Make a section, or a part of it; None if an error or an interrupt prevents it, which the page notes.
+        """Make a section, or a part of it; None if an error or an interrupt prevents this, and then the page notes it.
 
         After an interrupt, long sections are left out.
 

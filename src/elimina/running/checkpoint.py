@@ -68,7 +68,7 @@ class Checkpoint:
         self._made = False
         self._saved = self._writing_seconds = 0.0
         self._waiting: State | None = None
-        # A call may remove its checkpoint while its work, which outlasts it, still writes or closes it.
+        # Interrupted work may outlast its call. It may still write or close the checkpoint while the call removes it.
         self._guard = threading.RLock()
         self.state: State = {}
         with self._writing():

@@ -122,7 +122,11 @@ def within_marginal_bounds(estimate: Result, bounds: MarginalBounds) -> Result:
 
 
 def _between(shares: Mapping[Any, float], bounds: Mapping[Any, tuple[float, float]]) -> dict[Any, float]:
-    """Return a distribution clipped to bounds; the change of its sum is distributed over the remaining slack."""
+    """Return a distribution within bounds, near the given one.
+
+    Probabilities are clipped to their bounds. To restore the sum 1, they are then moved towards their upper or lower
+    bounds, each in proportion to its distance from the bound.
+    """
     clipped = {state: min(max(share, bounds[state][0]), bounds[state][1]) for state, share in shares.items()}
     excess = math.fsum(clipped.values()) - 1
     free = {state: share - bounds[state][0 if excess > 0 else 1] for state, share in clipped.items()}

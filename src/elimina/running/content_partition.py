@@ -24,7 +24,7 @@ _MAX_JOINED_CELLS = 2**28
 """Largest number of cells of all joined tables; with more cells, a partition would take too long."""
 
 _JOINED_CELL_BYTES = 32
-"""Bytes per cell of joined tables, their sources and targets, and their messages."""
+"""Bytes for each cell of the joined tables, including the tables from which they are joined, and their messages."""
 
 
 def partition_by_content(

@@ -37,8 +37,8 @@ class Encoded(NamedTuple):
 
     Attributes:
         arena: The first ``plan.factor_cells`` elements.
-        constants: Numbers that add up to the constant: it is added to the arena's optimum (costs, in the model's
-            direction; or logarithms), or to the base-2 logarithm of the arena's sum (``sum-product``).
+        constants: Numbers whose sum is a constant. It is added to the arena's optimum (costs, in the model's direction;
+            or logarithms), or to the base-2 logarithm of the arena's sum (``sum-product``).
         ranges: float64 of shape (factors, 2): largest and smallest positive value of each table (``sum-product``).
         impossible: True if the tables show before a run that no assignment is allowed: the model's constant or a factor
             without free variables is forbidden (has probability 0), a table of integer costs has no allowed value, or a
@@ -354,7 +354,7 @@ def factor_view(arena: Array, factor: FactorLayout) -> Array:
 
 
 def scaled(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
-    """Return values divided by a power of two, with the largest in [1, 2), and the exponent; it is 0 if all are 0."""
+    """Return values divided by a power of two, the largest then in [1, 2), and its exponent (0 if all values are 0)."""
     high = float(values.max())
     exponent = math.frexp(high)[1] - 1 if high > 0 else 0
     return np.ldexp(values, -exponent) if exponent else values, exponent
@@ -426,7 +426,7 @@ class ListedValues:
         self._keys, self.values = self._section.read()
 
     def at(self, variable: int, weights: Array) -> Array:
-        """Return, for each tuple, the weight of a variable's value in it."""
+        """Return, for each tuple, the weight of the value that the variable has in the tuple."""
         layout = self._section.layout
         at = layout.scope.index(variable)
         word, shift = layout.fields[at]

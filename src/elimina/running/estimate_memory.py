@@ -11,8 +11,8 @@ METHOD_MEMORY_SHARE = 0.5
 """Share of the host's memory for the tables of one method, because other methods run at the same time."""
 
 QUICK_ORDER_FACTOR = 256.0
-"""Memory of a plan in a quick order, as a multiple of the memory limit, above which no better order is searched for:
-short searches save at most a factor of 30."""
+"""If a plan in a quick order needs more than this multiple of the memory limit, no better order is searched for: short
+searches save at most a factor of 30."""
 
 SMALL_COPY_BYTES = 1 << 25
 """Bytes of expanded tables up to which a fallback always expands them."""

@@ -99,7 +99,7 @@ class FormSearch:
 
     @property
     def lacks_quick(self) -> bool:
-        """True if dense tables are allowed, but do not fit, and segments would take much longer."""
+        """True if dense tables are allowed, but do not fit, and no plan in segments takes about the same time."""
         limit = self.whole.seconds + MIN_COMPARED_FORMS_SECONDS
         return self.lacks_dense and not any(plan.form.is_replanned and plan.seconds <= limit for plan in self.plans)
 

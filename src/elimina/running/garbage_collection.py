@@ -21,7 +21,7 @@ _to_undo: set[tuple[int, Callable[[], None]]] = set()
 def without_collection() -> Iterator[None]:
     """Disable garbage collection while many lasting objects are created: it would take a third of the planning time.
 
-    A forked process has only one of the threads, so it undoes the changes of all others.
+    After a fork, the child has only the thread that forked, so it undoes the changes of all other threads.
     """
     if not gc.isenabled():
         yield

@@ -30,10 +30,10 @@ _TABLE_MEMORY_SHARE = 0.5
 """Largest share of the memory for cells of tables; the rest is for messages and a cache."""
 
 _THREAD_MEMORY_SHARE = 1 / 16
-"""Largest share of the memory for threads of soft local consistency after the first one."""
+"""Largest share of the memory for the additional threads of soft local consistency: all but the first thread."""
 
 _SMALL_MEMORY_BYTES = 1 << 22
-"""Memory limit in bytes up to which copied tables may use all of it: any process uses more anyway."""
+"""Up to this memory limit in bytes, copied tables may use all of the memory: any process uses more anyway."""
 
 _MESSAGE_SHARE, _NODE_SHARE, _CACHE_SHARE = 0.5, 0.25, 0.25
 """Shares of the memory that remains after the tables: for messages, open nodes and the cache."""

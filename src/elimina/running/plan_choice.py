@@ -56,8 +56,8 @@ def plan_problem(
     order = elimination_order(problem, options, rough, runs) if order is None else order
     ordered = time.perf_counter()
     backend = backend_of(options)
-    # If a GPU is a candidate, the CPU's plan may only serve for comparison, so it is made quickly. If it is chosen and
-    # slow, it is made again.
+    # If a GPU is a candidate, the CPU's plan may only serve for comparison, so it is made quickly. If the CPU is
+    # chosen and its plan is slow, the plan is made again.
     is_small = rough is not None and rough.seconds_at(CELLS_PER_SECOND) < MIN_INCUMBENT_SECONDS
     is_hasty = options.chooses_device and (is_small or is_cupy_installed())
     plan = _plan_for(backend, problem, order, options, refinements, is_hasty, runs == 1)
@@ -94,7 +94,7 @@ def _plan_for(
 
 
 def without_lost_devices(planned: PlannedProblem, options: CheckedOptions) -> PlannedProblem | None:
-    """Plan a divided plan again for the usable devices; None if there are none, or if the new plan does not fit."""
+    """Plan again for those devices that are still usable; None if there are none, or if the new plan does not fit."""
     remaining_devices = [device for device in devices_of(planned.backend) if _is_usable(device)]
     if not remaining_devices:
         return None

@@ -22,7 +22,7 @@ def _may_have_segments(search: FormSearch) -> bool:
 
 
 def _may_have_streamed_segments(search: FormSearch) -> bool:
-    # The previous plan, in tiers, repeats no computation, so segments are tried only if it does not fit.
+    # The last plan is the one in memory tiers. It repeats no work, so segments are tried only if it does not fit.
     is_open = search.lacks_quick and not search.plans[-1].fits
     return is_open and not search.elimination.machine.on_host and _may_have_segments(search)
 
@@ -62,7 +62,7 @@ FORMS: tuple[FormRow[FormSearch], ...] = (
         loaded_on_use("elimina.running.slice_plan", "in_slices"),
     ),
 )
-"""Forms on one device. Slices come last, because an error text quotes the last plan, and theirs is most informative."""
+"""Forms on one device. Slices come last, because an error text quotes the last plan, and their figures help most."""
 
 
 def fitting_plan(backend: Backend, elimination: Elimination, options: CheckedOptions, refinements: int = 0) -> Plan:
@@ -75,8 +75,8 @@ def fitting_plan(backend: Backend, elimination: Elimination, options: CheckedOpt
         backend: Device of the plan.
         elimination: Elimination to plan.
         options: Planning options.
-        refinements: Number of times that tuples exceeded the memory: each one multiplies their expected number by
-            ``SLICE_REFINEMENT_FACTOR``.
+        refinements: Number of times that tuples exceeded the memory. Each time multiplies the expected number of tuples
+            by ``SLICE_REFINEMENT_FACTOR``.
 
     Raises:
         UnsupportedError: Sparse tables are requested, but not supported.

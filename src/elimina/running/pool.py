@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 Returned = TypeVar("Returned")
 
 _ITEMS_PER_MEMBER = 4
-"""A member takes a run of items at a time: its share of the remaining items, divided by this number."""
+"""A member takes several items at a time: its share of the remaining items, divided by this number."""
 
 
 def spread(
@@ -214,7 +214,7 @@ class _Pool(Generic[Member, Item, Returned]):
         else:
             size = max(1, remaining_count // (_ITEMS_PER_MEMBER * self._members))
             whole = self._together - self._next % self._together
-            # Runs end with a group of neighbours, unless they are shorter than a group.
+            # A run ends at the end of a group of ``together`` neighbours, unless it is shorter than a group.
             size = size - (size - whole) % self._together if size >= whole else size
             run.extend(range(self._next, self._next + size))
             self._next += size

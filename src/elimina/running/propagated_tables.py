@@ -199,7 +199,7 @@ def normalised(table: Array, logarithmic: bool, out: NDArray[np.float64] | None 
 
 
 def logarithms(values: Array, logarithmic: bool) -> NDArray[np.float64]:
-    """Return the logarithms of values; their sums stay in range even if products of messages would not."""
+    """Return the logarithms of values: sums of logarithms stay in range, even where products of messages would not."""
     if logarithmic:
         return values.astype(np.float64)
     with np.errstate(divide="ignore"):

@@ -102,7 +102,7 @@ class Propagator:
 
     @cached_property
     def _homes(self) -> dict[int, int]:
-        """Number of the factor that each variable's weights are multiplied into."""
+        """Variable -> number of the factor into which its weights are multiplied."""
         return _smallest_factors(self._plan)
 
     def observe(self, evidence: Mapping[int, int | Array]) -> None:
@@ -230,7 +230,7 @@ class Propagator:
                 steps = np.flatnonzero(needed & self._stale)
         run = self._session.run(None if len(steps) == len(self._stale) else steps, progress)
         self.seconds = run.seconds
-        # Without stored messages, their memory has been reused, so the steps stay outdated.
+        # If messages are not stored, the run has reused their memory, so its steps stay outdated.
         self._stale[steps] = not self._plan.keep
         zone = run.zone if self._sign == 1 else np.negative(run.zone)
         total = self._sum_of(zone, run.peaks) if log_sum else None

@@ -36,8 +36,8 @@ class Scales:
             library = library_steps(self._steps)
             if library.any():
                 self._raw = self._table[library[self._steps.readers]].reshape(-1, 2)
-        # Every step before the last root, except the roots, has one reader, which scales its output down. The product
-        # of the roots' values lacks all of these scales.
+        # Every step before the last root, except the roots, has one reader, which divides the step's output by a scale.
+        # The product of the roots' values lacks all of these scales.
         last_ones = Outputs.packed(plan.outputs).steps[list(root_outputs(plan))]
         is_below = np.ones(int(last_ones.max(initial=-1)) + 1, dtype=bool)
         is_below[last_ones] = False

@@ -206,7 +206,7 @@ class _SegmentPlanner:
         self.seconds = elimination.machine.start
 
     def is_made(self) -> bool:
-        """Plan all runs; return False if a run does not fit, or if they take too long."""
+        """Plan all runs; return False if a run does not fit, or if the runs take too long."""
         problem = self._elimination.problem
         values = dict.fromkeys(problem.free, 0)
         problems = SegmentProblems(problem)

@@ -61,7 +61,7 @@ def may_pay(elimination: Elimination, dense: Plan, writing_seconds: float) -> bo
 def sparse_plan_in_fine_slices(
     machine: Machine, problem: Problem, options: CheckedOptions, plan: Plan, room: int, times: float = 1.0
 ) -> Plan:
-    """Return a sparse plan in slices whose expected tuples fit; the given plan if too many slices are needed.
+    """Return a plan with enough slices for the expected tuples to fit; the given plan if it takes too many slices.
 
     Args:
         machine: Cost model of the device.
@@ -69,14 +69,14 @@ def sparse_plan_in_fine_slices(
         options: Planning options, which limit the number of slices.
         plan: Plan without slices.
         room: Memory limit in bytes.
-        times: Expected number of tuples, relative to independent tables.
+        times: Factor by which the expected number of tuples exceeds the number for independent tables.
     """
     max_slices = options.max_slices if problem.described.merges_slices else 0
     return make_sliced_sparse_plan(problem, machine, plan, room, max_slices, times) or plan if max_slices else plan
 
 
 def with_sparse_fit(elimination: Elimination, options: CheckedOptions, plan: Plan) -> Plan:
-    """Return a dense plan; if it does not fit, ``shortfall`` states whether an exact plan on sparse tables would."""
+    """Return a dense plan; if it does not fit, ``shortfall`` states whether an exact plan on sparse tables fits."""
     if plan.fits or reason_for_dense(elimination.problem) is not None:
         return plan
     exact = elimination._replace(memory=plan.memory_limit, is_hasty=False, runs_once=False)

@@ -201,8 +201,8 @@ class Sweep:
         """Run slices; the devices' sessions are closed when all slices are finished, or when the iterator is closed.
 
         Args:
-            numbers: Numbers of the slices, in any sequence; consecutive slices that differ only in fast variables share
-                most steps.
+            numbers: Numbers of the slices, in any sequence; consecutive slices that differ only in the last
+                conditioned variables share most steps.
             parameter: ``Program.parameter`` of the run; None: the plan's.
             part: Number of this sweep, and number of all sweeps, for progress reports.
             wanted: Function that returns whether a slice is needed, called before it begins; None: all are needed.
@@ -215,7 +215,7 @@ class Sweep:
             DeviceError: All devices failed.
         """
         execution = self._execution._replace(part=part)
-        # With several devices, progress is reported by finished slices, because each device only knows its own.
+        # With several devices, progress counts finished slices, because each device only knows its own progress.
         is_alone = len(self._devices) == 1 or len(numbers) == 1
         reporting_execution = execution if is_alone else execution._replace(progress=None)
 
@@ -340,7 +340,10 @@ class _DeviceSlices:
         yield session.run(self._steps_from(first) if first else None, report)
 
     def _move(self, number: int, session: Session | None) -> int:
-        """Restrict to a slice's values; return the lowest level of steps to run again (above all if none changes)."""
+        """Restrict the problem to a slice's values; return the level from which on steps have to run again.
+
+        If no value changes, this level is above that of all steps.
+        """
         started = time.perf_counter()
         values = _digits(number, self._sizes)
         changed = [i for i, pair in enumerate(zip(values, self._values, strict=True)) if pair[0] != pair[1]]
