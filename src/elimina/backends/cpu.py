@@ -29,7 +29,7 @@ class CpuBackend:
 
     @cached_property
     def threads(self) -> int:
-        """Number of threads, determined on first use, because some callers need only the backend's memory."""
+        """Number of threads. It is determined on first use, because some callers only ask for the free memory."""
         return self._asked or available_threads()
 
     @property

@@ -21,14 +21,15 @@ from elimina.planning.step import FactorLayout
 from elimina.problem.semirings import SEMIRINGS
 
 _OWN_PAGES_BYTES = 1 << 20
-"""Least size in bytes of an arena that may be allocated in separate pages."""
+"""Least size in bytes of an arena that ``_empty_arena`` allocates in separate pages."""
 
 
 def _empty_arena(program: Program) -> NDArray[np.generic]:
-    """Allocate an arena; for bounds on sums, it has pages of its own, which the system gets back when it is freed.
+    """Allocate an arena; for bounds on sums, in separate pages, which return to the system when the arena is freed.
 
-    The C library would keep freed blocks of less than 32 MiB for reuse by the same thread. They would count against the
-    memory limit when the next, larger mini-buckets are planned. A run takes much longer than allocating the pages.
+    The C library would keep freed blocks of less than 32 MiB for reuse by the same thread. These blocks would count
+    against the memory limit when the next, larger mini-buckets are planned. Allocating pages takes much less time than
+    a run.
     """
     size = program.arena_cells * program.dtype.itemsize
     if not SEMIRINGS[program.semiring].is_weighted or size < _OWN_PAGES_BYTES:

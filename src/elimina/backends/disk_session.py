@@ -22,10 +22,10 @@ from elimina.planning.stream import Copy, Schedule, StreamedStep, StreamTile, ti
 from elimina.system import available_threads
 
 TILES_AHEAD = 2
-"""Number of tiles that are read ahead: with the current one, they fill the slots of a table."""
+"""Number of tiles that are read ahead. Each table has slots for these tiles and the current one."""
 MAX_READ_THREADS = 8
 ONE_THREAD_WORK = 1 << 24
-"""Largest number of combinations of a tile that one thread computes: starting others would take longer."""
+"""Up to this number of combinations, one thread computes a tile: starting other threads would take longer."""
 
 
 class DiskSession(TiledSession):
@@ -80,7 +80,7 @@ class DiskSession(TiledSession):
             self._wait(self._writes)
 
     def _is_readable(self, tile: StreamTile, current: int) -> bool:
-        """Return whether a tile's inputs are written and its slots free while another tile is computed."""
+        """Return whether a tile can be read while ``current`` is computed: inputs are written, and slots are free."""
         last = max(tile.written, tile.fetched)
         under_way = [n for n, jobs in self._writes.items() if n <= last and not all(job.done() for job in jobs)]
         return last < current and tile.ran < current and not under_way

@@ -8,7 +8,7 @@ from importlib import util
 from elimina.planning.machine import cuda_machine
 
 _WORTHWHILE_STARTS = 2
-"""Least length of work for opening a GPU, in start-up times of a GPU."""
+"""A GPU is opened only for work that takes at least this many times as long as starting a GPU."""
 
 open_gpus: set[int] = set()
 """Numbers of the GPUs that this process has opened."""
@@ -21,7 +21,7 @@ def is_cupy_installed() -> bool:
 
 
 def outlasts_gpu_start(seconds: float) -> bool:
-    """Return whether work of an estimated time is worth starting a GPU; starting an open GPU is fast."""
+    """Return whether work of this estimated time is worth starting a GPU; a GPU that is already open starts fast."""
     if seconds <= _WORTHWHILE_STARTS * cuda_machine(is_open=True).start:
         return False
     return seconds > _WORTHWHILE_STARTS * cuda_machine(is_open=bool(open_gpus)).start

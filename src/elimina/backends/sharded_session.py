@@ -154,7 +154,7 @@ class ShardedSession:
                 wait(futures)
         errors = [error for future in futures if (error := future.exception())]
         if errors:
-            # A session stopped by the failure of another one raises ``Stopped``: that is not the cause.
+            # If a session fails, the others are stopped and raise ``Stopped``. Only the first failure is reported.
             with self._explained():
                 raise next((error for error in errors if not isinstance(error, Stopped)), errors[0])
         return [future.result() for future in futures]

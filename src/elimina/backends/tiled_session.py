@@ -73,7 +73,7 @@ class TiledSession(ABC):
         del self._host, self.arena
 
     def run(self, steps: NDArray[np.int64] | None = None, progress: Progress | None = None) -> RunOutput:
-        """Run all steps, never only some, since the device keeps no tables between runs: see ``Session.run``."""
+        """Run all steps whatever ``steps`` says, since the device keeps no tables between runs: see ``Session.run``."""
         started = time.perf_counter()
         self.peaks[:] = 0
         if self.scaled:
@@ -106,7 +106,7 @@ class TiledSession(ABC):
 
     @abstractmethod
     def run_tiles(self, schedule: Schedule, steps: Sequence[StreamedStep], report: Report | None) -> None:
-        """Run consecutive steps in tiles, and wait until their results are in the arena and the output ranges.
+        """Run consecutive steps in tiles; return when the arena has their results, and ``peaks`` their output ranges.
 
         Args:
             schedule: Schedule of the whole run.
@@ -115,7 +115,7 @@ class TiledSession(ABC):
         """
 
     def host_steps_ran(self) -> None:
-        """Take note of the new output ranges of steps that ran on the host, if the session needs them."""
+        """Process the new output ranges of steps that ran on the host, if the session needs them."""
         return
 
     def _work(self, number: int) -> int:

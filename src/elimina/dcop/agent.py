@@ -1,4 +1,4 @@
-"""An agent, which processes messages and sends others; the pseudo-tree of all agents, and the forecast of MB-DPOP."""
+"""Agents of DPOP, which receive and send messages; the pseudo-tree of all agents; the forecast of MB-DPOP."""
 
 from __future__ import annotations
 
@@ -325,11 +325,11 @@ def planned_tree(problem: Problem, listed: TableList, traversals: Sequence[Trave
 
 
 class Forecast(NamedTuple):
-    """Cost of a run of MB-DPOP.
+    """Predicted cost of a run of MB-DPOP.
 
     Attributes:
         width: Width of the pseudo-tree.
-        contexts: Largest number of combinations of fixed ancestors' values for one variable's table.
+        contexts: Largest number of tables of one variable: one for each combination of its fixed ancestors' values.
         tables: Number of tables of all variables.
         operations: Number of table reads: one for each table and combination of values.
         seconds: Estimated time, on the CPU; infinity if it is beyond a float.
@@ -379,7 +379,7 @@ def forecast(problem: Problem, settings: Settings, threads: int) -> Forecast:
 
 
 MAX_SECONDS = 3600.0
-"""Largest estimated time of MB-DPOP, in seconds, for which it needs no time limit."""
+"""A run of MB-DPOP with a longer estimated time, in seconds, needs a time limit."""
 
 
 def checked_forecast(problem: Problem, settings: Settings, threads: int, is_limited: bool) -> Forecast:

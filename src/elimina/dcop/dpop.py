@@ -55,7 +55,7 @@ class Effort(NamedTuple):
 
 
 class Efforts(NamedTuple):
-    """Work of all variables, with the names of a result's ``stats``.
+    """Work of all variables; attributes have the names of a result's ``stats``.
 
     Attributes:
         largest_table: Largest number of cells of a table in a message.
@@ -184,7 +184,7 @@ class Bucket:
             messages: Messages of the children.
             own_tables: Tables of cost functions.
             best: Best cost of these functions.
-            possible: True if these functions allow anything.
+            possible: True if these functions allow an assignment.
 
         Returns:
             The children's tables without the variable, constants to add, and whether anything is allowed.
@@ -277,7 +277,7 @@ class Bucket:
         return tables, sum(bests) if settings.is_integer else math.fsum(bests), possible
 
     def _range(self, ranges: Sequence[tuple[float, float] | None]) -> tuple[int | float, int | float]:
-        """Return a bound on the spread of a sum of functions, and the number that stands for 'forbidden'."""
+        """Return a bound on the spread of a sum of functions, and the number for forbidden cells."""
         finite_ranges = [ends for ends in ranges if ends is not None]
         if not self._settings.is_integer:
             return sum(
@@ -395,7 +395,7 @@ class CycleBucket(Bucket):
             self._silent.discard(child)
 
     def becomes_ready(self, send: Send) -> bool:
-        """Return whether the variable can be eliminated: it has a context, and all children have answered requests."""
+        """Return whether the variable can be eliminated: it has a context, and all children have answered it."""
         if self._cuts is None and self._traversal.is_done and len(self._labels) == len(self._traversal.children):
             self._cut(send)
         if self._is_ready or self._context is None or self._silent:
@@ -416,7 +416,7 @@ class CycleBucket(Bucket):
             super().decide(self._final, send)
 
     def decide(self, value: Value, send: Send) -> None:
-        """Choose the variable's value; if the tables are for another context, first request those for this one."""
+        """Choose the variable's value; request the tables for this context first if the stored ones are for another."""
         context = None if value.values is None else {v: x for v, x in value.values if v in (self._cuts or ())}
         if context is None or context == self._context:
             super().decide(value, send)
@@ -425,12 +425,12 @@ class CycleBucket(Bucket):
             self._begin(context, send)
 
     def arrived(self) -> Iterable[Utility]:
-        """Yield the children's tables, including those received so far from children that send one for each value."""
+        """Yield the children's tables, also those received so far from children that send a table for each value."""
         yield from super().arrived()
         yield from (table for utils in self._slices.values() for util in utils for table in util.tables)
 
     def _is_cut_for(self, child: int) -> bool:
-        # A table may overtake its label, but only if it needed no context.
+        # A child's table may arrive before the child's label, but only if the table needs no context.
         return child in self._labels and self._variable in self._labels[child].cuts
 
     def _cut(self, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""Computations of agents: one bucket at a time, with the plans, programs and devices of all other eliminations."""
+"""Computations of agents, one bucket at a time. They use plans, programs and backends, as other eliminations do."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ MIN_GPU_COMBINATIONS = 1 << 24
 takes 2 ms, and a GPU takes 4 ms."""
 
 MAX_JOINED_COMBINATIONS = 1 << 12
-"""Largest number of combinations of a bucket that is joined as one array: for such a bucket, planning takes longer."""
+"""Up to this number of combinations, a bucket is joined as one array: planning would take longer than the join."""
 
 FORBIDDEN_COST = 1 << 40
 """Cost of forbidden cells: larger than any sum of allowed 32-bit costs, and small enough for sums in 64 bits."""
@@ -141,11 +141,11 @@ class MessageTable(NamedTuple):
     """A message's table, and the work for it.
 
     Attributes:
-        values: An array over the separator; a NumPy scalar array if there is none.
-        forbidden: Least value of a forbidden cell; infinity among floats.
+        values: An array over the separator; an array without axes if the separator is empty.
+        forbidden: Cells with at least this value are forbidden; infinity if the values are floats.
         spread: Upper bound on the allowed cells.
         operations: Number of table reads: one for each table and combination of values.
-        bytes: Memory, besides what the agent holds.
+        bytes: Memory of the computation, besides the tables that the agent stores.
         dtype: Number type of the values.
     """
 
@@ -272,7 +272,7 @@ class Engine:
         return values if values.flags.c_contiguous else _on_host(values)
 
     def keeping_memory(self) -> AbstractContextManager[None]:
-        """Reuse the memory of each elimination on a GPU: allocating memory takes as long as many a step."""
+        """Reuse the memory of each elimination on a GPU: allocating memory often takes as long as a step."""
         return keeping_memory(self._backends[self.device])
 
     def works(self) -> bool:
@@ -289,7 +289,7 @@ class Engine:
             raise TimeLimitError("the time limit passed within an elimination")
 
     def rows(self, forbidden: int, dtype: str) -> SparseTables:
-        """Return the operations on tuples with costs below ``forbidden``, which always run on the CPU."""
+        """Return the operations on sparse tables of costs below ``forbidden``; they always run on the CPU."""
         return SparseTables(CpuSparseDevice("min-sum", np.dtype(dtype), forbidden, self._threads))
 
     def memory(self) -> int:
@@ -366,7 +366,7 @@ class GpuPool:
 
     @staticmethod
     def takes(combinations: int) -> bool:
-        """Return whether a bucket of a number of combinations is worth a GPU."""
+        """Return whether a bucket with this number of combinations is worth a GPU."""
         return combinations >= MIN_GPU_COMBINATIONS
 
     def submit(self, work: Callable[[Engine], Any], tables: Sequence[Any], then: Callable[[Any], None]) -> None:
@@ -382,7 +382,8 @@ class GpuPool:
 
     def _begin(self) -> None:
         while self._waiting and self._idle:
-            # A GPU continues with its own messages if it can: copies between GPUs take longer than most steps.
+            # The job with most bytes of tables on an idle GPU goes to that GPU: copies between GPUs take longer than
+            # most steps.
             pairs = itertools.product(self._waiting, self._idle)
             job, engine = max(pairs, key=lambda pair: pair[0].bytes_on(pair[1]))
             self._waiting.remove(job)

@@ -229,12 +229,13 @@ class Utility(NamedTuple):
 
     Attributes:
         scope: Variables in their elimination order: by descending visits.
-        visits: Number of the traversal's visit to each variable.
+        visits: Position of each variable in the traversal.
         values: An array with an axis for each variable, on the host or on a device.
-        forbidden: Least value of a forbidden cell; infinity among floats.
+        forbidden: Cells with at least this value are forbidden; infinity if the values are floats.
         spread: Largest allowed cell.
-        origin: The visit of the variable that was eliminated, and the number of its mini-bucket; infinity and 0 for
-            cost functions, which thus come first.
+        origin: Position in the traversal of the variable that was eliminated, and number of its mini-bucket. A cost
+            function has infinity and 0. Tables with later positions are joined first, so cost functions come before
+            all messages.
     """
 
     scope: tuple[int, ...]
@@ -408,7 +409,7 @@ class Listed(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes: of keys and values, two numbers for each variable, and three more."""
+        """Bytes: those of keys and values, two numbers for each variable, and three more."""
         layout, keys, values = self.rows
         return int(keys.nbytes) + int(values.nbytes) + _WORD * (3 + 2 * len(layout.scope))
 

@@ -254,7 +254,7 @@ class Simulation:
         self._work(host, time, None)
 
     def _work(self, host: _Host, time: float, packet: _Transmission | None) -> None:
-        """Let an agent start, or work on its arrivals, and post its messages."""
+        """Let an agent start or process a packet, and post its messages; a busy agent stores the packet for later."""
         if host.is_busy:
             assert packet is not None
             host.late.append((time, packet))

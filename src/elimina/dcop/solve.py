@@ -44,7 +44,7 @@ from elimina.system import memory_errors_in_words
 logger = logging.getLogger("elimina")
 
 _OTHER_ROUNDINGS = 8
-"""Allowance for roundings of a sum besides those of its additions."""
+"""Number of roundings that are allowed for in a sum besides those of its additions."""
 
 
 def early_answer(problem: Problem, agents: Iterable[Finished] = ()) -> Result:

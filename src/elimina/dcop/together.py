@@ -110,7 +110,7 @@ def solve_together(
     try:
         result = _optimum(model, tree.order, engine.host)
     except InputError:
-        # Agents then eliminate their own variables, and raise an error with the variable's name.
+        # The caller then lets each agent eliminate its own variables. The error recurs there, with the variable's name.
         return None
     if result is None:
         return None

@@ -28,7 +28,7 @@ from elimina.option_names import option
 from elimina.planning.key_layout import KeyLayout
 
 _BYTES_OF_A_ROW = 48
-"""Bytes of a row under construction, its sources included."""
+"""Bytes of memory for each row while it is made, including the rows that it is made from."""
 
 _WIDEST = {"int32": 1 << 29, "int64": 1 << 61}
 """Largest number for 'forbidden' in each type."""
@@ -38,7 +38,7 @@ _NOTHING = SparseTable(KeyLayout.of((), ()), np.zeros((0, 1), dtype=np.uint64), 
 
 
 class _Scale(NamedTuple):
-    """Scale of the costs in messages; costs from ``forbidden`` on cannot be part of a better solution."""
+    """Scale of the costs in messages; costs of ``forbidden`` or more cannot be part of a better solution."""
 
     forbidden: int
     dtype: str
@@ -65,7 +65,7 @@ class _Scale(NamedTuple):
         return np.minimum(wide, self.forbidden).astype(self.dtype)
 
     def table(self, utility: Utility) -> DenseLookup:
-        """Return a table in this scale: a received one, or that of an own cost function."""
+        """Return a received table, or the table of a cost function of the variable, in this scale."""
         return DenseLookup(utility.scope, self.scaled(row(utility, ()), utility.forbidden))
 
     def rows(self, rows: SparseTable) -> SparseTable:

@@ -266,7 +266,8 @@ class AgentHost:
             if packet.key in self._received:
                 continue
             if isinstance(message.body, Value) and not self._numbers[False, message.target, message.source]:
-                # The message was sent again, and waits until its variable has been eliminated.
+                # This VALUE message was sent again to a restarted agent. It waits until the agent has eliminated the
+                # variable.
                 self._waiting[message.target, message.source] = packet
                 continue
             self._received.add(packet.key)

@@ -283,8 +283,8 @@ WITHOUT_WORKERS_SECONDS = 20.0
 """Seconds to wait for new workers when all were lost."""
 
 _MAX_BYTES = "100GB"
-"""Size of a task's arguments above which Dask warns. No task reaches it. The model is an argument of a task on purpose:
-the scheduler stores arguments, so they survive the loss of a worker."""
+"""Size of a task's arguments above which Dask warns; so large that no task reaches it. The model is an argument of a
+task on purpose: the scheduler stores arguments, so they survive the loss of a worker."""
 
 
 def _same(value: Any) -> Any:
@@ -409,7 +409,8 @@ class Tasks:
                 continue
             if future.status not in ("lost", "pending"):
                 return future
-            # The worker was lost after the task had finished, and the answer with it: the scheduler repeats the task.
+            # The worker was lost after the task had finished, but before the answer was read. The scheduler repeats
+            # the task.
             self._finished.put(future)
             time.sleep(_REPEAT_CHECK_SECONDS)
 

@@ -116,22 +116,22 @@ class Pool:
 
 
 _FIRST_BUDGET_SECONDS, _MAX_BUDGET_SECONDS = 0.1, 3.0
-"""First and longest time budget of a task, in seconds; other workers learn the results of a task when it ends."""
+"""First and longest time budget of a task, in seconds. Other workers get a task's results only when the task ends."""
 
 _MAX_BUDGET_SHARE = 0.03
-"""Largest time budget of a task, as a share of the time so far, because a lost worker costs one budget."""
+"""Largest time budget of a task, as a share of the time so far. A lost worker costs one budget."""
 
 _MAX_NODES = 1024
 """Largest number of nodes that a worker gets for one time budget."""
 
 _MAX_OPEN = 500_000
-"""Largest number of nodes on the client; with more, workers search below each node to the end."""
+"""Largest number of open nodes on the client. With more, workers search below each of their nodes to the end."""
 
 _SHORT_ROUND_SECONDS = 1.0
-"""Largest estimated seconds of a round that begins at once if there are no open nodes for workers."""
+"""While no open node waits for a worker, a round of at most this many estimated seconds begins at once."""
 
 _REPORT_SECONDS = 2.0
-"""Seconds after a time limit for tasks to report their results."""
+"""Seconds that tasks have after a time limit to report their results."""
 
 
 class _Job(NamedTuple):
@@ -139,8 +139,8 @@ class _Job(NamedTuple):
 
     Attributes:
         key: Key under which a worker caches objects made from these data.
-        original: The problem, with the costs that were shifted.
-        shift_seconds: Largest time of further cost shifting on a worker, in seconds.
+        original: The problem before and after cost shifting.
+        shift_seconds: Time limit of further cost shifting on a worker, in seconds.
         order: Elimination order; workers shift further costs to its last variables.
         options: Search options.
         memory: Bytes of the host that a task may use.
@@ -163,7 +163,7 @@ class _NodesOutcome(NamedTuple):
 
     Attributes:
         open_nodes: Remaining open nodes.
-        bound: Lower bound on the open nodes, or on the pruned ones, in the core's costs.
+        bound: Lower bound on the solutions below open and pruned nodes, in the core's costs.
         top: Least cost at which nodes are pruned.
         units: Units of these costs.
         chosen: The best assignment that the worker found.
@@ -251,7 +251,7 @@ class ClusterSearch(SearchState):
                 self._begin(tasks, until)
 
     def _begin(self, tasks: Tasks, until: float) -> None:
-        """Shift the costs that mini-buckets read, once for all workers, and share the data of the search with them."""
+        """Store the data of the search on the workers; the first call shifts costs, once for all workers."""
         self._is_stale = False
         if self._job is None:
             seconds = min(MAX_SHIFT_SECONDS, max(0.0, until - time.monotonic()) / 10)
@@ -291,12 +291,12 @@ class ClusterSearch(SearchState):
 
     @property
     def _result_so_far(self) -> Result | None:
-        """Best result so far, for the next round; None before there is a bound."""
+        """Best result so far, with which the next round begins; None before there is a bound."""
         return None if self.bound is None else self.result().replace(stats={})
 
     @property
     def _is_round_due(self) -> bool:
-        """True if the next task is a round of mini-buckets: one runs at a time, and all rounds get part of the time."""
+        """True if the next task is a round of mini-buckets. One runs at a time; rounds get a share of the time."""
         if any(running.nodes is None for running in self._running.values()):
             return False
         if self._is_spent:
@@ -367,10 +367,12 @@ class ClusterSearch(SearchState):
         self.raise_to(bound)
         is_done = not len(self._pool) and all(task.nodes is None for task in self._running.values())
         if is_done and self.chosen is None:
-            # With float costs, an assignment may have been rejected only because of rounding.
+            # The search is complete. With float costs, the assignment found may have been rejected only because of
+            # rounding, so the problem need not be infeasible.
             self.end(outcome.chosen is not None and not isinstance(outcome.units.unit, int))
         if is_done and not self.is_over:
-            # A better total permits finer units of cost, in which the two bounds on float costs may become equal.
+            # Float costs are rounded to units. A better total permits finer units, in which the two bounds may become
+            # equal, so the search starts again.
             self._is_spent = self.is_exhausted = outcome.units.unit == self._unit
             self._unit, self._units = outcome.units.unit, None
             if not self._is_spent:

@@ -60,7 +60,7 @@ MEMORY_SHARE = 0.6
 """Share of a worker's memory for its plans; Dask pauses workers that use more than 0.8 of it."""
 
 WORTH_SECONDS = 0.5
-"""Least estimated seconds of a plan that is divided although it fits."""
+"""A plan that fits is divided only if its estimated time is at least this many seconds."""
 
 _MAX_TASKS_PER_WORKER = 8
 """Largest number of tasks for each worker. With several tasks, a lost one costs little, and workers finish at about the
@@ -75,7 +75,7 @@ solutions."""
 
 
 _ADDED_FIGURES = ("slices_skipped", "rows_made", "rows_filtered")
-"""Figures that are summed over all tasks."""
+"""Figures of the result that are sums over all tasks."""
 
 
 class Job(NamedTuple):

@@ -1,9 +1,9 @@
-// One large step with a streamed table that lacks some slow axes, in one launch: the cells of a block are a box of
-// slow, middle and fast cells, and each of lhs [slow][middle], rhs [slow][fast] and the streamed table [middle][fast]
-// is a face of it. The first threads are workers: each owns kOuters x kRows x kLanes cells of the box in registers, so
-// that a number from shared memory serves kOuters, kRows or kLanes combinations. The others are loaders: each owns up
-// to kItems cells of the faces. While the workers combine kDepth values of these cells, the loaders write the next
-// kDepth values to shared memory, and already load those after them.
+// One large step with a streamed table that lacks some slow axes, in one launch. The cells of a block are a box of slow,
+// middle and fast cells. Each of lhs [slow][middle], rhs [slow][fast] and the streamed table [middle][fast] is a face of
+// the box. The first threads are workers: each owns kOuters x kRows x kLanes cells of the box in registers. A number from
+// shared memory thus serves kOuters, kRows or kLanes combinations. The other threads are loaders: each owns up to kItems
+// cells of the faces. While the workers combine the faces for kDepth values of d, the loaders write the faces for the
+// next kDepth values to shared memory, and already load those for the values after them.
 #include "tile_parts.cuh"
 
 namespace elimina {
@@ -13,9 +13,9 @@ __device__ __forceinline__ T choose(int face, const T (&three)[3]) {
   return face == 0 ? three[0] : face == 1 ? three[1] : three[2];
 }
 
-// A block takes `outers` of the `sharing` successive slow cells that have the same streamed values, `batch` middle cells and
-// `chunk` fast cells; its `workers` are [outers / kOuters][batch / kRows][columns], and as many more as fill a warp. `vector`:
-// bytes of the words that the output may be written in.
+// `sharing` successive slow cells have the same streamed values. A block takes `outers` of these, `batch` middle cells and
+// `chunk` fast cells. Its `workers` are [outers / kOuters][batch / kRows][columns], and as many more as fill a warp.
+// `vector`: bytes of the words in which the output may be written.
 template <class P, int kOuters, int kRows, int kItems, int kDepth, int kSize, int kBlocks>
 __global__ void __launch_bounds__(kSize, kBlocks)
     faces(const i64* __restrict__ record, int record_words, int number, int tables, int sharing, int outers, int splits, int batch,

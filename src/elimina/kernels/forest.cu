@@ -9,11 +9,11 @@
 
 namespace elimina {
 
-// The words of a step's link. The first ones are fetched a step ahead, and describe the next step, with which blocks
-// continue: its number (-1: none; kAwaited: none, and entries of this launch wait for this step), the start and length of its
-// record, and the number of steps that it waits for. The others describe this step: its number of chunks (1 if blocks
-// walk to it), the output cells of a chunk, the start and length of its record, and the list of the steps that its
-// entries wait for.
+// The words of a step's link. The first ones are fetched while the step before is computed. They describe the next step,
+// with which blocks continue: its number (-1: none; kAwaited: none, and entries of this launch wait for this step), the
+// start and length of its record, and the number of steps that it waits for. The others describe this step: its number
+// of chunks (1 if blocks walk to it), the output cells of a chunk, the start and length of its record, and the list of
+// the steps that its entries wait for.
 enum LinkWord : int {
   kNext, kNextStart, kNextWords, kNextChildren, kWalkWords,
   kChunks = kWalkWords, kChunkCells, kStart, kLength, kWaits, kWaitsAt, kLinkWords
@@ -136,7 +136,7 @@ __device__ void small_step(const S& s, StepView step, int first, int cells, type
 }
 
 // Like small_step, for any number of tables. The state of the tables is in local memory, so that it takes no registers
-// of the other paths. Arguments that are references would put the caller's objects there, too.
+// from other code. Arguments that are references would put the caller's objects into local memory, too.
 template <class S, bool kMatches>
 __device__ __noinline__ Peaks<S> wide_step(S s, StepView step, int first, int cells, typename S::Value* arena, const u64* peaks) {
   using Value = typename S::Value;
@@ -190,7 +190,7 @@ __device__ __noinline__ Peaks<S> wide_step(S s, StepView step, int first, int ce
   return seen;
 }
 
-// Waits, as one warp, until some steps are done or the run has to stop.
+// Makes a warp wait until some steps are done or the run has to stop.
 __device__ __noinline__ void wait_for(const i64* steps, i64 count, const volatile i32* unfinished, const i32* stop) {
   for (i64 base = 0; base < count; base += 32) {
     const i64 at = base + threadIdx.x;

@@ -51,7 +51,7 @@ __device__ void exponents_of(const u64* range, bool is_message, int& low, int& h
   high = ilogb(largest) + 1 - scale;
 }
 
-// True if the ranges of both sides bound the output closely enough; then writes the bound to `range`.
+// Returns whether the ranges of both sides bound the output closely enough; if so, writes the bounds to `range`.
 template <class Value>
 __device__ bool is_bounded(const u64* lhs, const u64* rhs, int messages, int depth_bits, int most_bits, u64* range) {
   // No bounds follow from ranges with zeros or infinities, or from ranges that were never set.

@@ -9,7 +9,7 @@ namespace elimina {
 template <class P, int kVectors>
 constexpr int kLanesOf = kVectors * 16 / int(sizeof(typename P::Lane));
 
-// Cells that a thread fills in shared memory: words of `per` cells, every groups-th value of d.
+// The part of shared memory that a thread fills: words of `per` cells each, for every groups-th value of d.
 struct Share {
   int words, threads, groups, group, first_word;
   __device__ __forceinline__ Share(int count, int per)
@@ -18,7 +18,7 @@ struct Share {
         first_word(group < groups ? int(threadIdx.x) - group * words : words) {}
 };
 
-// Writes the cells of a word to slots, one after another.
+// Writes the cells of a word to successive slots.
 template <class P, class Word, class Slot, int kLanes>
 __device__ __forceinline__ void store_slots(Slot* slot, const typename P::Lane (&lanes)[kLanes]) {
   if constexpr (same<Slot, typename P::Cell>) {
@@ -32,7 +32,7 @@ __device__ __forceinline__ void store_slots(Slot* slot, const typename P::Lane (
   }
 }
 
-// Puts kNumber words of the tables' product into slots; loads the words of all tables before it uses the first.
+// Puts kNumber words of the tables' product into slots. The words of all tables are loaded before the first one is used.
 template <int kNumber, class P, class Word, class Slot, int kTables>
 __device__ __forceinline__ void fill_slots(const typename P::Cell* (&from)[kTables], const i64 (&hop)[kTables], Slot*& slot,
                                      int slot_hop, const typename P::Semiring::Value* scales, P policy) {
@@ -181,7 +181,7 @@ __device__ __forceinline__ void fill(int slots_at, int pitch, int count, i64 cel
   }
 }
 
-// The words of `bytes` bytes that tables are read in.
+// Type of the words of `bytes` bytes in which tables are read.
 template <int bytes>
 struct WordOf {
   using Type = int4;
@@ -197,9 +197,9 @@ struct WordOf<4> {
 
 // kWord: bytes of the words that all tables may be read in; 0: cells are gathered one by one. kWhole: all values of d
 // are in shared memory at once; then rhs stays there for all middle cells, and lhs has the middle cells of several
-// passes. `chunk` fast cells and `mids` middle cells a block; `columns` threads beside each other along the fast axes;
-// `batch` middle cells and `slab` values of d at a time; `vector`: bytes of the words that the output may be written
-// in.
+// passes. A block takes `chunk` fast cells and `mids` middle cells; `columns` of its threads are next to each other along
+// the fast axes. Shared memory holds `batch` middle cells and `slab` values of d at a time. `vector`: bytes of the words
+// in which the output may be written.
 template <class P, int kWord, bool kWhole, int kRows, int kVectors, int kBlocks>
 __global__ void __launch_bounds__(kProductThreads, kBlocks)
     product(const i64* __restrict__ record, int record_words, int number, int tables, u32 constant, int chunks, int chunk,

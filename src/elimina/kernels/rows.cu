@@ -67,8 +67,8 @@ struct Runs {
   __device__ const Key<W>& key(i64 run) const { return keys[start(run)]; }
 };
 
-// First run of [at, end) with a key not below the given one (`past`: above it) in the bits of `group`; `end` if there is
-// none.
+// Returns the first run of [at, end) whose key is at least `key` (`past`: greater than `key`) in the bits of `group`;
+// `end` if there is none.
 template <int W>
 __device__ i64 find_run(const Runs<W>& runs, i64 at, i64 end, const Key<W>& key, const Key<W>& group, bool past) {
   while (at < end) {

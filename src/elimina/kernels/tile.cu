@@ -6,7 +6,7 @@
 
 namespace elimina {
 
-// The 16 bytes that start `shift` bytes into two vectors.
+// Copies 16 of the 32 bytes of `low` and `high` to `lanes`, from byte `shift` on.
 template <class Lanes>
 __device__ __forceinline__ void realign(Lanes& lanes, int4 low, int4 high, u32 shift) {
   static_assert(sizeof(lanes) == 16);
@@ -35,9 +35,10 @@ __device__ __forceinline__ void load_shared(typename P::Lane (&lanes)[kLanes], c
 // kWhole: all values of d are in shared memory at once, so sums live for one pass only.
 // kOuters > 1: a block takes up to kOuters slow cells with equal values of the streamed tables, and reads each value
 // once.
-// `chunk` fast cells and `mids` middle cells a block; `columns` threads beside each other along the fast axes; `batch` middle cells and
-// `slab` values of d in shared memory together; `vector`: bytes of the words that the output may be written in. `sharing`
-// successive slow cells have the same streamed values; a block takes `outers` of them.
+// A block takes `chunk` fast cells and `mids` middle cells; `columns` of its threads are next to each other along the fast
+// axes. Shared memory holds `batch` middle cells and `slab` values of d at a time. `vector`: bytes of the words in which
+// the output may be written. `sharing` successive slow cells have the same streamed values; a block takes `outers` of
+// them.
 template <class P, int kStreamed, bool kDense, bool kAligned, bool kWhole, int kRows, int kLanes, int kDepth, int kBlocks, int kOuters>
 __global__ void __launch_bounds__(kThreads, kBlocks)
     tile(const i64* __restrict__ record, int record_words, int number, int tables, int some_streamed, int chunks, int chunk,
@@ -57,7 +58,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   if constexpr (kOuters == 1) outers = 1;
   const Map map = map_of<P>(record_words, tables, streamed, batch, slab, pitch, kGeneric ? streamed * pitch : 0, outers);
 
-  // Blocks that read the same streamed values run one after another, so that these stay in a cache.
+  // Blocks that read the same streamed values run one after another, so that the values stay in a cache.
   u64 block = blockIdx.x, shared_outer = 0;
   if constexpr (kOuters > 1) {
     const u32 groups = u32((sharing + outers - 1) / outers);
@@ -100,7 +101,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
   }
   Peaks<typename P::Semiring> seen;
 
-  // Adds the rows of one value of d to the kRows x kLanes sums of a slow cell. `values`: the streamed values, already
+  // Adds the products for one value of d to the kRows x kLanes sums of a slow cell. `values`: the streamed values, already
   // loaded.
   const auto add_rows = [&](Sum(&sums)[kRows][kLanes], const Lane(&values)[kFixed][kRows][kLanes], const Lane* a, const Cell* b) {
     Lane lanes[kLanes];
@@ -216,8 +217,9 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     }
   };
 
-  // All values of d for this thread's rows `top`, `top` + rows_block, ...: every thread streams through its own slots of a
-  // ring, kDepth units of kRows middle cells ahead of what it adds up, so no barrier and no register waits for memory.
+  // Adds all values of d for this thread's rows `top`, `top` + rows_block, ... Every thread loads streamed values into its
+  // own slots of a ring. It loads kDepth units of kRows middle cells ahead of those that it adds up, so no barrier and no
+  // register waits for memory.
   const auto stream = [&](int top, int count) {
     constexpr int kVectors = kAligned ? 1 : 2;
     const auto slot = [&](int unit, int k, int i, int v) {

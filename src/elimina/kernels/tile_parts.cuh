@@ -163,8 +163,8 @@ __device__ __forceinline__ T* at(int bytes) {
   return reinterpret_cast<T*>(reinterpret_cast<unsigned char*>(shared) + bytes);
 }
 
-// Functions that prepare a block are not inlined, so that they take no registers from the inner loops. Their loops are not unrolled:
-// code that runs once is bound by fetching its instructions.
+// Functions that prepare a block are not inlined, so that they take no registers from the inner loops. Their loops are
+// not unrolled: the speed of code that runs once is limited by the fetching of its instructions.
 
 // Loads the record, and finds the offsets and scales of the tables. Returns false if the run is stopped, which it checks while
 // the record is loaded.

@@ -110,7 +110,8 @@ struct WaveFactor {
   }
 };
 
-// Replaces the message of an axis by the logarithms of sums, relative to the largest one, and damps it.
+// Replaces the message to an axis by the logarithms of `sums`, relative to the largest sum. The new message is damped: it
+// keeps a share `damping` of the old one.
 template <class Sums>
 __device__ void send(const WaveFactor& factor, double* messages, int axis, i64 offset, double damping, Sums sums) {
   double peak = 0;

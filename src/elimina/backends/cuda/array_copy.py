@@ -58,7 +58,7 @@ def copy_array(
         backend: Backend of the device.
         source_array: Cells of the array to copy.
         target_array: Destination, possibly of another dtype.
-        limit: Least value of the cells that become ``forbidden``; None: all are copied.
+        limit: Cells with at least this value become ``forbidden``; None: all cells are copied unchanged.
         forbidden: Value of ``target_array``'s dtype for cells of at least ``limit``.
 
     Returns:
@@ -72,7 +72,7 @@ def copy_array(
     has_kernel = all(array.dtype.name in kernels.CELL_TYPES for array in (source_array, target_array))
     if source_array.size < MIN_COPY_CELLS or source is None or target is None or not has_kernel:
         return False
-    # An array without gaps can be cut into rows of any length, so it gets rows as long as the other array's.
+    # An array without gaps can be cut into rows of any length, so its rows get the length of the other array's.
     if source.rows == 1:
         source = CellRows(target.rows, target.columns, target.columns)
     elif target.rows == 1:
@@ -90,6 +90,6 @@ def copy_array(
 
 @functools.cache
 def forbidding_copy(cupy: Any) -> Any:
-    """Return a kernel that copies a table to another dtype, or with another number for 'forbidden'."""
+    """Return a kernel that copies a table, possibly to another dtype, and changes the value of forbidden cells."""
     body = "y = x < limit ? static_cast<U>(x) : forbidden"
     return cupy.ElementwiseKernel("T x, T limit, U forbidden", "U y", body, "forbid")

@@ -32,7 +32,7 @@ def compile_options() -> tuple[str, ...]:
     digest = hashlib.sha256()
     for path in sorted([*KERNELS.glob("*.cu*"), *INCLUDE.rglob("*.hpp")]):
         digest.update(path.read_bytes())
-    # Without contraction a sum of products is the same on every device and on the CPU.
+    # Without fused multiply-add, a sum of products is the same on every device and on the CPU.
     return (
         "--std=c++20",
         "-fmad=false",

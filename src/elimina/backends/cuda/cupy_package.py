@@ -15,7 +15,7 @@ OLDEST_CUPY = (14, 2)
 def make_context(device: int) -> bool:
     """Make a GPU's context, shared by all libraries of the process; return False if the driver fails.
 
-    It takes as long as importing CuPy, and both can be done at the same time.
+    This takes as long as importing CuPy, and can run at the same time.
     """
     try:
         driver = ctypes.CDLL("libcuda.so.1")

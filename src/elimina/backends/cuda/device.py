@@ -177,7 +177,7 @@ class CudaDevice:
         idle_memory.keep_idle(self.number)
 
     def trim(self) -> None:
-        """Release unused memory after a delay, which is shorter if it is a large part of the GPU's memory.
+        """Release unused memory after a delay, which is shorter if much of the GPU's memory is unused.
 
         Up to ``KEPT_BYTES`` are kept, and everything while ``keeps_memory`` is true.
         """
@@ -245,7 +245,7 @@ class CudaDevice:
             pool.shutdown(cancel_futures=True)
 
     def binary(self, name: str) -> tuple[bytes, str]:
-        """Return a kernel's module and its name there, to launch it without CuPy.
+        """Return the compiled module that contains a kernel, and the kernel's name in it, for launches without CuPy.
 
         Raises:
             DeviceError: The compiler refuses.

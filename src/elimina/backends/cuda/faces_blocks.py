@@ -1,6 +1,7 @@
 """Blocks of the faces kernel (``kernels/faces.cu``), for a large step whose streamed table lacks slow axes.
 
-The tables are faces of a box of cells.
+The cells of a block are a box of slow, middle and fast cells. Each table depends on two of the three groups of axes, so
+the cells that a block reads from it are a face of the box.
 """
 
 from __future__ import annotations
@@ -19,29 +20,30 @@ from elimina.planning.record import AXES, AXIS_WORDS, HEADER, MID_AXES, OUTER_AX
 WARP_THREADS = 32
 """Threads of a warp."""
 MIN_SHARING = 4
-"""Least number for both: values of the eliminated variable, and slow cells with the same streamed values."""
+"""The kernel is used only if the eliminated variable has at least this many values, and at least this many slow cells
+have the same streamed values."""
 SCHEDULERS = 4
 """Warps that a multiprocessor runs in the same cycle."""
 FOLD_CYCLES = 4.0
 """Cycles in which a warp combines two registers and adds the result to a third one."""
 WAIT_CYCLES = 60.0
-"""Cycles of waiting for shared memory, for each value of the eliminated variable."""
+"""Cycles for which a warp waits for shared memory, for each value of the eliminated variable."""
 LOAD_CYCLES = 4.0
-"""Cycles of a warp for loading one cell of a face in each thread."""
+"""Cycles in which each thread of a warp loads one cell of a face."""
 SECTOR_BYTES = 32
-"""Bytes that are read in addition to each run of adjacent cells, because memory is read in whole sectors."""
+"""Additional bytes that are read with each run of adjacent cells, because memory is read in whole sectors."""
 CACHE_BYTES_PER_CYCLE = 30.0
 """Bytes that a multiprocessor reads from the cache in a cycle."""
 HINDRANCE_SHARE = 0.3
-"""Share of overlapped work that still adds to the time."""
+"""Share of the work of workers, loaders and cache that adds to the time although the three work at the same time."""
 START_CYCLES = 6000.0
-"""Cycles before the first value."""
+"""Cycles of a launch before it computes the first value of the eliminated variable."""
 STREAMED_BYTES_PER_CYCLE = 9.0
-"""Bytes of a streamed table that a multiprocessor reads in a cycle, from a cache."""
+"""Bytes of a streamed table that the tile kernel reads from a cache in a cycle, on each multiprocessor."""
 
 
 class FacesShape(NamedTuple):
-    """Sizes of a step: its eliminated variable, its cells, its record, and the numbers of its lhs and rhs tables."""
+    """Sizes of a step: of its eliminated variable, its cells and its record; the numbers of its lhs and rhs tables."""
 
     domain: int
     outer_cells: int
@@ -71,7 +73,7 @@ class FacesCut(NamedTuple):
 
 
 def split_outer(record: list[int]) -> int:
-    """Move slow axes behind the other slow axes if the only streamed table lacks them.
+    """Move the slow axes that the only streamed table lacks behind the other slow axes.
 
     Returns:
         Number of successive slow cells with the same streamed values; 1 unless exactly one table is streamed.
@@ -127,7 +129,7 @@ def faces_block_count(shape: FacesShape, cut: FacesCut) -> int:
 
 
 def faces_cost(shape: FacesShape, cut: FacesCut, multiprocessors: int, itemsize: int) -> float:
-    """Return the predicted cycles: workers, loaders and the cache work at the same time, and slow each other down."""
+    """Return the predicted cycles. Workers, loaders and the cache work at the same time, and slow each other down."""
     kernel = cut.kernel
     warps = math.ceil(cut.workers / WARP_THREADS / SCHEDULERS)
     combinations = kernel.outers * kernel.rows * kernel.cells * itemsize // kernel.lane_bytes

@@ -12,28 +12,31 @@ from elimina.backends.cuda.step_arrays import StepArrays
 from elimina.planning.record import AXIS_WORDS, DOMAIN, HEADER, WORDS, ragged
 
 MIN_CHUNKED_WORK = 1 << 11
-"""Largest work, in rows, of a small step that is not cut into chunks."""
+"""Largest work of a small step that is not cut into chunks. A unit of work is a combination: one output cell with one
+value of the eliminated variable."""
 MAX_CHUNKS = 264
 """Largest number of chunks of a step: about as many blocks as run at a time."""
 THREAD_WORK = 8
-"""Largest number of rows of a chunk that one thread computes, unless the step would have over ``MAX_CHUNKS`` chunks."""
+"""Number of combinations of a chunk that one thread computes. There are more if the step has a large domain, or would
+otherwise have over ``MAX_CHUNKS`` chunks."""
 THREADS, WARP_THREADS = kernels.THREADS, 32
 LINK_WORDS = 10
 AWAITED = -2
-"""Next step in a link (``kAwaited``): there is none, but other entries of the launch wait for this step."""
+"""Number in a link in place of the next step (``kAwaited``): blocks do not continue with another step, but other
+entries of the launch wait for this step."""
 CHUNK_BITS = 20
 
 
 class ForestLaunch(NamedTuple):
-    """A launch of small steps, which blocks take from a list.
+    """A launch of small steps. Its blocks take entries, each a step or a chunk of one, from a list.
 
     Attributes:
         first: Number of its first entry.
         slots: Number of its entries.
-        counter: Number of its counter of taken entries.
+        counter: Index of the counter of the entries that blocks have taken.
         tree: True if each step has at most one chunk and one reader, so that no entry has to wait.
         levels: True if some of its steps are moment-matching steps.
-        work: Rows of its steps.
+        work: Combinations of its steps.
     """
 
     first: int
@@ -56,9 +59,9 @@ def write_reciprocals(words: NDArray[np.int64], starts: NDArray[np.int64], axes:
 
 
 def chunks_of(steps: StepArrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the number of chunks of each small step, and the output cells of a chunk: enough for all threads."""
+    """Return the number of chunks of each small step, and the output cells of a chunk, which occupy all threads."""
     domain = np.maximum(1, steps.headers[:, DOMAIN])
-    # Number of threads that share a cell: the same as the kernel chooses for a full chunk.
+    # `sharing` is the number of threads that share a cell. The kernel chooses the same number for a full chunk.
     sharing = np.minimum(WARP_THREADS, 1 << np.ceil(np.log2(np.maximum(1, domain / THREAD_WORK))).astype(np.int64))
     row = THREADS // sharing
     rows = np.maximum(THREAD_WORK // -(-domain // sharing), -(-steps.cells // (row * MAX_CHUNKS)))
@@ -67,11 +70,11 @@ def chunks_of(steps: StepArrays) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 class ForestLists(NamedTuple):
-    """Lists that the launches of small steps read besides records (``kernels/forest.cu``).
+    """Lists that the launches of small steps read besides the records (``kernels/forest.cu``).
 
     Attributes:
-        links: Words of ``LinkWord`` of each step.
-        waits: Steps that entries wait for.
+        links: Words of each step's link, as ``LinkWord`` numbers them.
+        waits: Steps that entries wait for, those of one entry's step next to each other.
         entries: Entries of all launches, one after another.
         bounds: Number of the first entry of each launch, in the order of the phases; then the number of all entries.
         children: Number of steps of the same launch that each step reads.
@@ -94,7 +97,7 @@ def forest_lists(
     begins: NDArray[np.float64],
     links_at: int,
 ) -> ForestLists:
-    """Return the lists of small steps; ``links_at``: where the links will start in the words, followed by ``waits``."""
+    """Return the lists of small steps; ``links_at``: start of the links in the words, where ``waits`` follows them."""
     count = len(small)
     chunks, chunk_cells = chunks_of(steps)
     pairs = np.stack([steps.readers, steps.sources], axis=1)[steps.sources >= 0]

@@ -102,7 +102,7 @@ class FileArena:
         self._writes: dict[int, list[Future[None]]] = {}
 
     def prepare(self, tile: StreamTile) -> None:
-        """Begin to read the data of a later tile, unless some of the data are not yet in the file."""
+        """Begin to read the data of a later tile, if all of them are in the file already."""
         is_written = tile.written <= self._queued and not any(n <= tile.written for n in self._unwritten())
         if is_written and tile.number not in self._prepared:
             self._begin(tile)

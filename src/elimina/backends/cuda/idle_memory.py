@@ -36,7 +36,7 @@ def device_memory(cupy: Any, device: int) -> DeviceMemory:
 
 timers: dict[int, threading.Timer] = {}
 return_locks: dict[int, threading.Lock] = {}
-"""Timers for freeing idle memory of earlier programs, and locks that are held during this, by GPU."""
+"""By GPU: timers for freeing the idle memory of earlier programs, and locks to hold while memory is freed."""
 
 
 def keep_idle(device: int) -> None:

@@ -66,8 +66,8 @@ class ProductForm(NamedTuple):
     """A form of the product kernel: rows and vectors of cells of a thread, and number of blocks on a multiprocessor.
 
     ``whole`` is True if the form is only for steps that hold all values of the eliminated variable in shared memory at
-    once, because other steps need more registers. It is False if the form is only for those other steps, which wait
-    less in few blocks. It is None if the form is for all steps.
+    once, because other steps need more registers. It is False if the form is only for those other steps: with few
+    blocks on a multiprocessor, they wait less. It is None if the form is for all steps.
     """
 
     rows: int

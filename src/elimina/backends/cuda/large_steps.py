@@ -170,7 +170,8 @@ def _choose_streams(
             "more than kernels support; use the CPU"
         )
 
-    # Reading through the ring is fastest, but takes memory from the rhs, so large domains get short rows.
+    # Reading streamed tables through the ring is fastest. But the ring takes shared memory from the rhs, so rows are
+    # short for large domains.
     outers = MAX_OUTERS if shape.outers > 1 else 1
     ways = ((True, True, outers), (False, True, 1), (False, False, 1))
     streamed = len(streams) if few else -1

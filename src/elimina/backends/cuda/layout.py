@@ -30,8 +30,8 @@ class DeviceLayout(NamedTuple):
     """A program on the device, or some of its steps.
 
     All runs of a program use the same first buffer: outputs of compact steps | assignment | output ranges | arena.
-    Offsets of compact outputs are relative to the arena, and so negative. The contents of a second buffer depend on the
-    steps that run: words | state.
+    Offsets of compact outputs are relative to the arena, which follows them, and so are negative. The contents of a
+    second buffer depend on the steps that run: words | state.
 
     Attributes:
         launches: Launches in the order of their execution.
@@ -49,7 +49,7 @@ class DeviceLayout(NamedTuple):
         pending_at: Byte offset of the counters of steps.
         assignment_at, peaks_at, arena_at: Byte offsets in the first buffer.
         size: Bytes of the first buffer.
-        work: Rows of all steps that run.
+        work: Combinations of all steps that run.
         recordings: Sessions' recordings of the launches, by the addresses that the launches use.
         copies: Copies of words and state that stay on devices, by the device's number; None if none stay.
     """
@@ -85,6 +85,6 @@ class DeviceLayout(NamedTuple):
             large_launches[begin - 1] + 1 if begin else 0,
             len(self.launches) if end == count else large_launches[stop - 1] + 1 if stop else 0,
         )
-        # The ranges of all outputs are reset before the first phase, and not again before later ones.
+        # The ranges of all outputs are reset before the first phase only.
         sequence = 0 if first else self.sequence
         return self._replace(launches=self.launches[launches], sequence=sequence, recordings={})

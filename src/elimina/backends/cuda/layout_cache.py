@@ -1,4 +1,4 @@
-"""Layouts of earlier programs, kept in the process for equal ones."""
+"""Layouts of earlier programs, kept in the process for later programs with the same steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_KEPT_WORDS_BYTES = 1 << 20
 
 _layouts: OrderedDict[bytes, DeviceLayout] = OrderedDict()
 _digests: OrderedDict[int, tuple[NDArray[np.int64], bytes]] = OrderedDict()
-"""``id`` of the latest programs' records -> the records and their digest, which takes longer to compute."""
+"""``id`` of an array of records -> the array and its digest, for the latest programs: computing a digest takes time."""
 _layouts_lock = lock_for_a_moment()
 
 
@@ -50,7 +50,7 @@ def kept_layout(program: Program, multiprocessors: int, shared_bytes: int, libra
 
 
 def _digest(words: NDArray[np.int64]) -> bytes:
-    """Return a digest of a program's records, kept by the array's ``id``: a kept plan always has the same array."""
+    """Return a digest of a program's records, kept by their array's ``id``: a kept plan always has the same array."""
     with _layouts_lock:
         entry = _digests.get(id(words))
         if entry is None:

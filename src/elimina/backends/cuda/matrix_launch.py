@@ -28,9 +28,9 @@ from elimina.planning.record import (
 from elimina.problem.semirings import SEMIRINGS
 
 MAX_CALLS = 64
-"""Largest number of calls of the library for one step: one for each batch of matrices at regular distances."""
+"""Largest number of calls of the library for one step. A call multiplies a batch of matrices at regular distances."""
 MAX_SIZE = 2**31 - 1
-"""Largest size that the library takes."""
+"""Largest size of a matrix that the library takes."""
 
 
 class MatrixOperand(NamedTuple):

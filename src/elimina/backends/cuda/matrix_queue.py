@@ -36,10 +36,10 @@ class MatrixQueue:
     def __init__(self, backend: CudaDevice, program: Program, matrices: Sequence[MatrixLaunch]) -> None:
         self._backend, self._matrices, self._dtype = backend, matrices, program.dtype
         self._semiring = program.semiring
-        # A zero, and the factor of each product: 1 where no message is read.
+        # `scalars`: a zero, then the factor of each product, which is 1 if the product reads no message.
         scalars = np.ones(len(matrices) + bool(matrices), program.dtype)
         scalars[:1] = 0
-        # The ranges of both tables of each product: no value has been seen yet.
+        # `unseen`: the ranges of both tables of each product, before any value has been seen.
         unseen = np.tile([0.0, np.inf], 2 * len(matrices)).view(np.uint8)
         self._span = len(unseen)
         self.pieces = [unseen, unseen, scalars.view(np.uint8)]
@@ -48,7 +48,7 @@ class MatrixQueue:
         self.are_ranges_known = False
 
     def set_address(self, at: int) -> None:
-        """Set where ``pieces`` lie on the device: the address of ``size`` bytes, a multiple of 8."""
+        """Set the address of ``pieces`` on the device: ``size`` bytes are reserved there; it is a multiple of 8."""
         self._ranges_at, self._unseen_at, self._scalars_at = at, at + self._span, at + 2 * self._span
 
     def find_ranges(self, arena: int) -> None:
@@ -103,8 +103,9 @@ class MatrixQueue:
 
 
 def _max_bits(dtype: np.dtype[Any]) -> int:
-    """Return the largest ratio, in powers of two, between the ends of a bound that is used as an output's range.
+    """Return the binary logarithm of the largest ratio of two bounds that serve as an output's range.
 
-    Even if a step reads two outputs with such bounds, products of their values provably do not underflow.
+    Products of the values of two outputs with such bounds provably do not underflow. With a larger ratio, the range is
+    found by reading the output.
     """
     return int(-np.finfo(dtype).minexp - 2 * MAX_OPERANDS) // 2

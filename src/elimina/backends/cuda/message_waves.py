@@ -104,7 +104,7 @@ class MessageWaves:
             for factors, ends in zip(classes, itertools.pairwise(bounds), strict=True)
         ]
         self._update_beliefs()
-        # Kernels are compiled when they first run, so they run once before they are recorded.
+        # Kernels are compiled when they first run, so both waves run once before they are recorded.
         self._two_waves()
         self._messages.fill(0)
         self._update_beliefs()
@@ -128,7 +128,8 @@ class MessageWaves:
         self._launch("waves_beliefs", self._variables, (self._variables, *lists, *numbers), THREADS)
 
     def _two_waves(self) -> None:
-        # Beliefs are swapped twice, so that a recorded graph of both waves can be repeated.
+        # Each wave swaps the old and the new beliefs. After two waves they are in place again, so the recorded graph
+        # can be repeated.
         for _ in range(2):
             for launch in self._classes:
                 self._launch_class("waves_messages", launch, self._beliefs[0], launch.messages, self._damping)

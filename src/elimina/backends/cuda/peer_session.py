@@ -95,7 +95,7 @@ class PeerSession(CudaSession):
             self._copies.append(ends)
 
     def queue(self, steps: NDArray[np.int64], share: float) -> None:
-        """Queue successive steps; ``share``: part of the program's work that is done after them."""
+        """Queue successive steps; ``share``: share of the program's work that is done once these steps have run."""
         phase = copy(self.whole_program)
         phase.layout = phase.layout.phase(int(steps[0]), int(steps[-1]) + 1, len(self._program.starts))
         with self._here():
@@ -105,7 +105,7 @@ class PeerSession(CudaSession):
             self._marks.append((self._passed(self._stream), share))
 
     def join_peaks(self, peers: Sequence[Any], step: int) -> None:
-        """Queue the extension of a step's output range in this session by the ranges in the other sessions."""
+        """Queue the extension of a step's output range in this session, to include its ranges in the other sessions."""
         cupy = self._backend.cupy
         with self._here():
             high, low = (self._peaks_of(self, step)[end : end + 1] for end in range(2))

@@ -12,21 +12,22 @@ from elimina.backends.cuda.kernels import PRODUCT_THREADS, ProductKernel, produc
 from elimina.backends.cuda.multiprocessor import RESERVED_SHARED_BYTES, SHARED_BYTES
 
 GATHERED_CELL_COST = 24.0
-"""Cost of gathering one cell of a table, for which threads wait. The unit of costs is a combination of one register."""
+"""Cost of gathering one cell of a table, while threads wait. The unit of costs is a combination of one register."""
 READ_BYTE_COST = 0.75
 """Cost of a byte of a table that is read in words."""
 VECTOR_READ_COST = 2.5
 """Cost of reading a vector from shared memory, for cells of 4 bytes; wider cells take longer to combine."""
 SPREAD_READ_SHARE = 0.5
-"""Relative cost of reading a vector of lhs cells if each cell is spread over a register."""
+"""Relative cost of reading a vector of lhs cells if registers hold two cells, because each lhs cell is then stored
+twice."""
 SINGLE_BLOCK_COST = 0.5
 """Additional cost of a combination if one block fits a multiprocessor; n blocks have 1/n of this cost."""
 TAIL_WAVES = 0.7
-"""Cost of the end of the last wave, in waves of blocks."""
+"""Cost of the last wave's end, where few blocks run, in waves of blocks."""
 BLOCK_START_COST = 64000.0
 """Cost of starting a block."""
 FILL_COST = 50000.0
-"""Cost of waiting for shared memory to be filled."""
+"""Cost of waiting while shared memory is filled once."""
 MAX_SPLITS = 64
 """Largest number of blocks that share the passes over the middle cells, unless each pass gets its own block."""
 MAX_PASSES_AT_ONCE = 4

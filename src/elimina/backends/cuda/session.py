@@ -52,7 +52,7 @@ FLAG_BYTES = 4
 SPIN_SECONDS, MIN_SLEEP_SECONDS, MAX_SLEEP_SECONDS = 0.005, 5e-5, 1e-3
 """Seconds of waiting without sleep if only one session runs; shortest and longest sleep."""
 SLEEP_SHARE = 1 / 512
-"""Duration of a sleep, as a share of the time waited so far; on average, half of a sleep is lost."""
+"""Duration of a sleep, as a share of the time waited so far. On average, half of the last sleep is lost."""
 
 _running: set[int] = set()
 """Sessions of this process that are running."""
@@ -341,7 +341,7 @@ class CudaSession:
         return memory
 
     def recording(self, resident: ResidentSteps) -> LaunchRecording:
-        """Return the recording of a part's launches, which another session at the same addresses may have made."""
+        """Return the recording of some steps' launches. Another session at the same addresses may have made it."""
         layout, where = resident.layout, (resident.words_at, resident.state_at, self._base)
         blas = self._backend.blas if any(isinstance(launch, MatrixLaunch) for launch in layout.launches) else None
         # A graph runs in the stream in which it was recorded, so a session in another stream must not use it.
@@ -362,7 +362,7 @@ class CudaSession:
             recording.graph()
 
     def _record(self, resident: ResidentSteps) -> None:
-        """Make the graph of a part's launches, if there is none."""
+        """Make the graph of the launches of some steps, if there is none."""
         if resident.recording.graph is None:
             resident.recording.graph = self._backend.recorded(lambda: self.launch_steps(resident, False))
 
@@ -428,7 +428,7 @@ class CudaSession:
         )  # fmt: skip
 
     def _download(self, layout: DeviceLayout) -> tuple[list[NDArray[np.uint8]], Any]:
-        """Queue the copies of assignment, output ranges and outputs; they are there when the event is done."""
+        """Queue copies of assignment, output ranges and outputs; return their targets, and an event after them."""
         first, last = self._program.zone
         item = self._program.dtype.itemsize
         spans = [
@@ -447,8 +447,8 @@ class CudaSession:
     def _wait(self, last: Any, progress: Callable[[float], None] | None) -> None:
         """Poll, so that an interrupt is noticed. Polling begins without sleeps, since most runs are short.
 
-        If several sessions run, it always sleeps: a thread that does not would keep the interpreter from the threads of
-        other GPUs for milliseconds at a time.
+        If several sessions run, the thread always sleeps. Polling without sleep would keep the interpreter from the
+        threads of other GPUs for milliseconds at a time.
         """
         began, reported, runtime = time.perf_counter(), 0, self._cuda.runtime
         while not has_passed(runtime, last):

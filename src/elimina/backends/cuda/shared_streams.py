@@ -25,19 +25,20 @@ from elimina.planning.record import (
 )
 
 MIN_LO_CELLS = 64
-"""Least number of fast cells in a row for a new split; steps with shorter rows keep theirs."""
+"""The split of a step is changed only if its rows have at least this many fast cells."""
 MAX_TABLES = 6
-"""Largest number of tables with fast axes, any of which may be streamed."""
+"""Largest number of tables with fast axes, because each choice of the streamed ones among them is tried."""
 MAX_RHS_BYTES = 64 << 10
 """Largest shared memory of the rhs with rows of `MIN_LO_CELLS` cells."""
 MAX_MID_CELLS = 256
-"""Largest number of middle cells among which the estimate divides the cost of starting a block."""
+"""The estimate divides the cost of starting a block among at most this many middle cells."""
 BUILD_COST = 2.0
-"""Cost of reading a vector of an rhs table, in streamed vectors; it is high because no other reads overlap."""
+"""Cost of reading a vector of an rhs table, in units of reading a streamed vector. It is high because this read does
+not overlap other reads."""
 BLOCK_START_COST = 80.0
-"""Cost of starting a block, in streamed vectors."""
+"""Cost of starting a block, in units of reading a streamed vector."""
 MAX_COST_SHARE = 0.8
-"""Largest cost of a new split, relative to the old one's."""
+"""Largest cost of a new split, relative to that of the old split."""
 
 
 class _AxisSplit(NamedTuple):

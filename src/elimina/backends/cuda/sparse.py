@@ -154,7 +154,7 @@ class CudaSparseDevice:
             return keys, values
 
     def to_dense(self, rows: SparseTable, terms: NDArray[np.int64], cells: int) -> Any:
-        """Write the tuples out: see ``SparseTables.to_dense``."""
+        """Return a dense table: see ``SparseTables.to_dense``."""
         number = len(rows.values)
         with self._working(cells * self.dtype.itemsize):
             dense = self._cupy.full(

@@ -1,4 +1,4 @@
-"""The launches of a large step: the library's, one of a kernel, or several that sum over parts of its values."""
+"""The launches of a large step: a call of the library, one kernel, or several that sum over parts of the values."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class LargeLaunches(NamedTuple):
 
     Attributes:
         launches: One, or several that sum over parts of the eliminated variable's values.
-        records: The record of each launch, empty if it reads the step's own.
-        scratch_cells: Cells behind the arena that they use.
+        records: The record of each launch, empty if the launch reads the step's record.
+        scratch_cells: Number of scratch cells behind the arena that the launches use.
     """
 
     launches: tuple[TileLaunch | MatrixLaunch, ...]

@@ -12,25 +12,26 @@ from elimina.planning.record import TABLES_A, TABLES_B, tables
 MAX_ROW_OFFSET = 2**31 - 1
 """Largest offset of a streamed cell from the first one of its row, which kernels keep in 32 bits."""
 BLOCK_START_COST = 500.0
-"""Cost of starting a block, in the unit of ``_split``: rows of the product for each fast cell."""
+"""Cost of starting a block, for all values of the eliminated variable together, in the unit of ``_split``."""
 MAX_WAVES = 6
 """Largest number of waves of a split: its blocks, divided by the number of blocks that run at a time."""
 BUILD_CELL_COST = 8.0
-"""Cost of one cell of an rhs table, in rows of the product."""
+"""Cost of reading one cell of an rhs table, in the unit of ``_split``."""
 STREAM_SETUP_FACTOR = 3.5
-"""Relative cost of starting a streaming block, while memory is idle; twice that without a ring."""
+"""Factor of the costs of a block's setup, during which memory is idle; it is doubled for kernels without a ring."""
 MAX_COLUMNS = 128
-"""Largest number of threads along a streamed row: with more, the rhs is large and middle cells are few."""
+"""Largest number of threads along a streamed row: with more, the rhs would be large, and a block would have few middle
+cells."""
 LARGE_DOMAIN = 64
 LARGE_COLUMNS = 32
 """Domains of at least ``LARGE_DOMAIN`` values get at most ``LARGE_COLUMNS`` threads along a streamed row."""
 NARROW_COLUMNS = 64
-"""Largest number of threads along a streamed row of two-byte cells, for domains of at least ``NARROW_DOMAIN``."""
+"""Largest number of threads along a streamed row of two-byte cells, if there are at least ``NARROW_DOMAIN`` values."""
 NARROW_DOMAIN = 5
 SHORT_RING_DOMAIN = 32
-"""Least domain for which two-byte cells have a shorter ring, to save memory for the rhs."""
+"""Domains of at least this many values have a shorter ring if cells have two bytes, which saves memory for the rhs."""
 CHEAP_RHS_BYTES = 26 << 10
-"""Size of an rhs that is cheap to build: only larger ones justify shorter rows."""
+"""Up to this size, an rhs is cheap to build. Rows are shortened only if the rhs is larger."""
 MIN_ROW_BYTES = 256
 """Rows of at most this length are not cut further to make the rhs smaller."""
 
@@ -80,7 +81,7 @@ def combinations(shape: StreamStepShape) -> int:
 
 
 def cut_streams(shape: StreamStepShape, kernel: TileKernel) -> StreamCut:
-    """Choose long rows of fast cells, because memory is read in such rows; shorter ones if the rhs would not fit."""
+    """Choose the sizes of a block: long rows, as memory is read in rows; shorter ones if the rhs would not fit."""
     max_columns = MAX_COLUMNS if kernel.outers > 1 else _max_columns(shape)
     widest = max_columns * kernel.cells
     line = max(kernel.cells, 128 // shape.itemsize)
@@ -88,7 +89,7 @@ def cut_streams(shape: StreamStepShape, kernel: TileKernel) -> StreamCut:
     while True:
         chunk = _up(-(-shape.lo_cells // chunks), line) if chunks > 1 else _up(shape.lo_cells, kernel.cells)
         columns = min(max_columns, -(-chunk // kernel.cells))
-        if columns < 32:  # so that a row does not straddle two warps
+        if columns < 32:  # with a power of two, no row straddles two warps
             columns = 1 << columns.bit_length() - 1
             chunk = columns * kernel.cells
         rows = THREADS // columns * kernel.rows
@@ -140,8 +141,8 @@ def _split(
     shape: StreamStepShape, kernel: TileKernel, cut: StreamCut, block_rows: int, concurrent_blocks: int
 ) -> tuple[int, int]:
     """Return the division of the middle cells with the least estimated time: number of parts, and cells of a part."""
-    # Costs are in rows of the product for each fast cell: 2 for a byte of a streamed row, and at least 8 for an
-    # unaligned row.
+    # Costs are for one fast cell and one value of the eliminated variable. A streamed row costs 2 for each byte of a
+    # cell, and at least 8 if it is unaligned.
     row = max(2.0 * shape.itemsize, 0.0 if kernel.aligned else 8.0)
     setup = 2 * BUILD_CELL_COST * shape.tables_b * _outers(shape, kernel) + BLOCK_START_COST / max(1, shape.domain)
     setup *= STREAM_SETUP_FACTOR * (1 if kernel.ring else 2)
@@ -150,7 +151,7 @@ def _split(
         mids = _up(-(-shape.mid_cells // splits), cut.rows) if splits > 1 else shape.mid_cells
         used = -(-shape.mid_cells // mids)
         waves = block_rows * used / concurrent_blocks
-        # Among few waves, the last one costs as much as a full one. Among many, waves overlap and fill its gaps.
+        # With few waves, a partial last wave costs as much as a full one. With many, waves overlap and fill its gaps.
         cost = (waves if waves >= 3 else math.ceil(waves)) + 0.5
         cost *= row * _up(mids, cut.rows) + setup
         if best is None or cost < best[0]:

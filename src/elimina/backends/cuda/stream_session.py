@@ -1,4 +1,4 @@
-"""A program whose arena is larger than its device: tables pass through in tiles, copies and kernels overlap."""
+"""A program whose arena is larger than its device: tables pass through in tiles, while copies and kernels overlap."""
 
 from __future__ import annotations
 

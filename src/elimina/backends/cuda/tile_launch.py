@@ -27,8 +27,8 @@ class TileLaunch(NamedTuple):
         blocks: Number of blocks.
         threads: Threads of each block.
         shared: Bytes of shared memory of a block.
-        work: Rows of the step.
-        is_partial: True if it sums over parts of the eliminated variable's values only (``split_sums.py``).
+        work: Combinations of the step.
+        is_partial: True if its sums are only over parts of the eliminated variable's values (``split_sums.py``).
     """
 
     kernel: TileKernel | ProductKernel | FacesKernel | MatchingKernel

@@ -27,15 +27,15 @@ from elimina.planning.step import MATCHING
 
 MAX_DECODE_AXES = 1024
 MAX_FOREST_WORK = 1 << 22
-"""Largest number of rows of a small step."""
+"""Largest work of a small step, in combinations of an output cell and a value of the eliminated variable."""
 MAX_FOREST_JOIN_WORK = 1 << 15
-"""Largest number of rows of a small step that is a join or a moment-matching step."""
+"""Largest work of a small step that is a join or a moment-matching step."""
 MAX_FOREST_REUSING_WORK = 1 << 14
-"""Largest number of rows of a small step if outputs share memory."""
+"""Largest work of a small step if outputs share memory."""
 MAX_COMPACT_CELLS = 1 << 12
 """Largest number of elements of a compact output, whose place is not reused within a run."""
 MAX_FOREST_WORDS = 512
-"""Words of the longest record of a small step."""
+"""Largest number of words of the record of a small step."""
 ALIGNMENT = 256
 
 
@@ -83,7 +83,7 @@ def lay_out(
     arena_at = peaks_at + _aligned(16 * (count + 1))
     _move(words, steps, starts, compact, arena_at // item)
 
-    # Large joins and moment matching are not parts of chains of small steps, and the tile kernels are faster.
+    # Joins and moment-matching steps are not parts of chains of small steps. For large ones, other kernels are faster.
     kept_work = np.where(steps.headers[:, VARIABLE] >= 0, MAX_FOREST_WORK, min(MAX_FOREST_JOIN_WORK, MAX_FOREST_WORK))
     small = (
         runs
@@ -91,7 +91,8 @@ def lay_out(
         & (steps.work <= (kept_work if program.keep else MAX_FOREST_REUSING_WORK))
     )
     if not program.keep:
-        # The memory of other outputs may be reused, which is safe only in the program's order.
+        # The memory of an output that is neither compact nor one of the program may be reused. This is safe only in the
+        # program's order, which small steps do not keep.
         small &= compact | outputs
         small[steps.readers[(steps.sources >= 0) & ~compact[steps.sources]]] = False
     small[list(steps_on_their_own(program))] = False
@@ -141,7 +142,7 @@ def lay_out(
 
 
 def steps_on_their_own(program: Program) -> tuple[int, ...]:
-    """Return the steps before or after which GPUs wait for each other."""
+    """Return the steps that need separate launches, because GPUs wait for each other before or after them."""
     if program.shards is None:
         return ()
     first = (phase.first for phase in program.shards.phases if phase.copies)
@@ -158,7 +159,7 @@ def _check(program: Program, steps: StepArrays) -> None:
 
 
 def _place_compact(words: NDArray[np.int64], program: Program, steps: StepArrays, compact: NDArray[np.bool_]) -> int:
-    """Place the compact outputs from the buffer's start on; return the bytes of all of them."""
+    """Place the compact outputs at the buffer's start, one after another; return the bytes of all of them."""
     item = program.dtype.itemsize
     per_word = max(1, 16 // item)
     sizes = np.where(compact, -(-steps.spans // per_word) * per_word, 0)
@@ -179,7 +180,7 @@ def _move(
 def _phases(
     steps: StepArrays, small: NDArray[np.bool_], runs: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], list[int]]:
-    """Return, for each step, the number of large steps before it and its earliest start; and the list of large steps.
+    """Return the number of large steps that precede each step, the step's earliest start, and the list of large steps.
 
     A step runs as early as its inputs allow. Large steps keep the program's order, so memory that the plan reuses
     among them stays safe. Times assume enough blocks, and are in units of a step of one chunk.

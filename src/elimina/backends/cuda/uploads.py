@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 def slices_of(to: int, pieces: list[NDArray[np.uint8]], max_bytes: int) -> Iterator[tuple[int, NDArray[np.uint8]]]:
-    """Yield pieces, stored one after another from ``to`` on, in parts of limited size with their addresses."""
+    """Cut pieces into parts of limited size, and yield each with its address. The first piece belongs at ``to``."""
     for piece in pieces:
         for at in range(0, len(piece), max_bytes):
             yield to + at, piece[at : at + max_bytes]

@@ -104,7 +104,7 @@ class CpuSparseDevice:
         return _keys_and_values(rows_from_dense(*self._ring, np.ascontiguousarray(cells), axes, sizes, words))
 
     def to_dense(self, rows: SparseTable, terms: NDArray[np.int64], cells: int) -> NDArray[Any]:
-        """Write the tuples out: see ``SparseTables.to_dense``."""
+        """Return a dense table: see ``SparseTables.to_dense``."""
         dense = np.full(cells, SEMIRINGS[self.semiring].zero_of(self.dtype, self.parameter), dtype=self.dtype)
         rows_to_dense(rows.keys, rows.values, terms, dense)
         return dense

@@ -202,7 +202,7 @@ class SparseTables:
             return self.project(result.rows, eliminate)._replace(candidates=result.candidates)
 
         if common is not None and _is_scattered(lhs, rhs, common):
-            # The joint table may have too many tuples: then the variable is eliminated during the join, after all.
+            # If the joint table has too many tuples, the variable is eliminated during the join instead.
             with contextlib.suppress(MemoryLimitError):
                 return join_by(None)
         return join_by(common)
@@ -294,10 +294,10 @@ class SparseTables:
 
 
 def _is_scattered(lhs: SparseTable, rhs: SparseTable, variable: int) -> bool:
-    """Return whether to match a shared variable like the other shared ones, instead of pairing runs over its values.
+    """Return whether a join should match a shared variable as it matches the others, instead of pairing runs over it.
 
-    The choice compares expected costs, for tables that are independent of each other. A match makes and sorts every
-    joint tuple. Pairing reads each pair of runs to its end.
+    A run has the tuples that differ in this variable alone. Matching makes and sorts every joint tuple. Pairing reads
+    each pair of matching runs to its end. The expected costs are compared as if the tables were independent.
     """
     shared = [v for v in lhs.layout.scope if v in rhs.layout.scope]
     joint = math.log(max(1, len(lhs.values))) + math.log(max(1, len(rhs.values)))
@@ -318,7 +318,7 @@ def _expected_runs(rows: SparseTable, variable: int) -> float:
 
 
 def join_layout(lhs: SparseTable, rhs: SparseTable, last: int | None) -> KeyLayout:
-    """Return the layout of a join: shared variables, the left table's own, the right one's own, and ``last``.
+    """Return the layout of a join: shared variables, those of the left table only, of the right only, and ``last``.
 
     Each of these groups keeps the order of the larger table, so that the larger table seldom needs sorting.
     """

@@ -174,7 +174,7 @@ class SparseSession:
         is_whole = all(number in self._messages for number in self._program.outputs[:, 0].tolist())
         assignment = None
         if self._program.decode and is_whole:
-            # A generator, so that each of the device's tables is on the host only while it is read.
+            # `read` is a generator: each of the device's tables is on the host only while it is read.
             eliminating = (step for step in reversed(self._sparse.steps) if step.variable >= 0)
             read = ((step.variable, step.domain, [*map(self._readable, step.operands)]) for step in eliminating)
             assignment = rows_decode(self._program.semiring, self._program.variables, read)
@@ -342,7 +342,7 @@ class SparseSession:
         table, step = self._messages[number], self._sparse.steps[number]
         if isinstance(table, DenseTable):
             return table.cells
-        # Tuples have no axis for variables that none of the step's tables has: all cells along such an axis are equal.
+        # If none of the step's tables has a variable, neither have the tuples. All cells along its axis are equal.
         has = [v in table.layout.scope for v in step.axes]
         axes = [(v, stride) for v, stride, is_there in zip(step.axes, step.out_strides, has, strict=True) if is_there]
         terms = table.layout.terms([v for v, _ in axes], [stride for _, stride in axes])

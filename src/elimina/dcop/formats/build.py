@@ -99,7 +99,7 @@ def parse_cost(word: str) -> int | float:
 
 
 class Builder:
-    """A problem during reading. Every method raises TextError if the file contradicts itself.
+    """A problem that a reader builds. Every method raises TextError if the file contradicts itself.
 
     Attributes:
         name: Name of the problem.

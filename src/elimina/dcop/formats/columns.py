@@ -62,7 +62,7 @@ def constant(value: Any, count: int) -> Column:
 
 
 def merged(mask: NDArray[np.bool_], chosen: Column, otherwise: Column) -> Column:
-    """Return a column with the values of ``chosen``, in turn, where the mask is set, and of ``otherwise`` elsewhere."""
+    """Return a column with the next value of ``chosen`` where the mask is set, and of ``otherwise`` elsewhere."""
     kinds = {column.dtype.kind for column in (chosen, otherwise)}
     dtype = object if "O" in kinds else float if "f" in kinds else np.int64 if "i" in kinds else bool
     result = np.empty(len(mask), dtype=dtype)

@@ -233,7 +233,7 @@ def _result(expression: Expression, cells: _Cells) -> Column:
 
 
 def _run(statements: Sequence[ast.stmt], cells: _Cells) -> Column:
-    """Execute the rest of a function for some cells; each branch runs on its share of them."""
+    """Execute the rest of a function for some cells; each branch runs only on the cells that take it."""
     for number, statement in enumerate(statements):
         if isinstance(statement, ast.Return):
             if statement.value is None:
@@ -332,9 +332,10 @@ def _call(name: str, arguments: Sequence[ast.expr], cells: _Cells) -> Column:
 
 
 MAX_OPERATIONS = 2**29
-"""Largest number of cells times nodes of their expressions in a file."""
+"""Largest work of a file: for each expression, its number of cells times its number of nodes."""
 _WORD = re.compile(r"""'[^'\n]*'|"[^"\n]*"|\w+""")
-# In a text that matches (comments, points before letters, long strings, statements), a word need not be a name.
+# A text that matches has comments, points before letters, long strings or statements. In such a text, a word need not
+# be the name of a variable.
 _NOT_WORDS = re.compile(r"""[\\#ξ]|\'{3}|"{3}|\.\s*[^\W\d]|\breturn\b""")
 
 

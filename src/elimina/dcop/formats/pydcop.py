@@ -44,7 +44,7 @@ def read_tuples(
         file: The file of the constraint.
         values: The mapping.
         domains: Domains of the variables of a tuple.
-        has_blanks: True if a tuple is one value, with any blanks that are in it.
+        has_blanks: True if each tuple is a single value, in which blanks may occur.
 
     Returns:
         Rows of positions in the domains, of shape (n, len(domains)), and n costs.

@@ -24,7 +24,8 @@ struct Bounds {
   i32 lo, hi;
 };
 
-// Members of one constraint (from `members` on) to divide: all, or those listed from `list` on.
+// The members of one constraint that are to be divided into components. The constraint's members begin at `members`; the
+// subset has all of them, or those that are listed from `list` on.
 struct Subset {
   u32 members, count, words;
   i32 list;
@@ -40,7 +41,7 @@ struct Loss {
   u64 values;
 };
 
-// Label of a component other than the core, equal for its members.
+// The component of a member, if it is not the core: all members of a component have the same label.
 struct Label {
   u32 member;
   i32 label;
@@ -92,7 +93,7 @@ struct Call {
 
 constexpr i32 kCounters = 16;
 
-// Returns the size of a subset's state, its rows not counted, in words of 64 bits. The state has four masks, a pivot,
+// Returns the size of a subset's state without its rows, in words of 64 bits. The state has four masks, a pivot,
 // and the following numbers of 32 bits: counters, a list of words, and ten numbers for each member.
 inline ELIMINA_HD u64 board_words(u64 count, u64 words) {
   return 4 * words + 1 + (kCounters + words + 10 * count + 1) / 2;
@@ -234,7 +235,8 @@ class Division {
     return counters_ + 2 * (round_ % 3);
   }
 
-  // True while rounds remain. A chain of variables may take as many rounds as its length: a sequential search is better then.
+  // True while rounds remain. A chain of variables may take as many rounds as it has variables. A sequential search is
+  // better for it.
   ELIMINA_HD bool has_rounds() const { return round_ < call_.rounds; }
 
   // Gathers variables that lead to free values; returns the number of the others.

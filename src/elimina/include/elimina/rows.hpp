@@ -64,8 +64,8 @@ ELIMINA_HD Key<B> move_key(const Key<A>& key, const i64* segments, i64 count) {
   return out;
 }
 
-// The position of a key's cell in a dense table is a sum of terms, each a field of the key times a stride. Words of a
-// term:
+// The words of a term. The position of a key's cell in a dense table is a sum of terms, each a field of the key times a
+// stride.
 enum TermWord : int { kTermWord, kTermShift, kTermMask, kTermStride, kTermWords };
 
 template <int W>
@@ -104,7 +104,7 @@ struct Stage {
     });
   }
 
-  // Like the above for the union of two keys. The address of the union's cell in each table is the sum of the parts that
+  // Does the same for the union of two keys. The address of the union's cell in each table is the sum of the parts that
   // find_cells returns for the two keys.
   ELIMINA_HD bool admits(const i64* first, const i64* other, Value& value) const {
     return admits(value, [&](i64 n) { return *reinterpret_cast<const Value*>(first[n] + other[n]); });
@@ -112,7 +112,8 @@ struct Stage {
 
   ELIMINA_HD i64 tables() const { return words[0] + (words[1] > 0 ? words[1] : 0); }
 
-  // The part of a cell's address in each table that a key contributes; with `base` 1, the table's own address is included.
+  // Finds the part of a cell's address in each table that a key contributes. With `base` 1, the address of the table is
+  // included.
   ELIMINA_HD void find_cells(const Key<W>& key, i64 base, i64* cells) const {
     const i64* at = words + 2;
     for (i64 n = 0, all = tables(); n < all; ++n, at += 2 + at[1] * kTermWords)
