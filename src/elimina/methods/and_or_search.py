@@ -45,10 +45,11 @@ TOTAL_TOLERANCE = 1.001e-9
 thousands of terms."""
 
 MAX_MESSAGE_SECONDS = 300.0
-"""Largest estimated time of mini-buckets, in seconds."""
+"""If a round would repeat the mini-buckets of the previous one, their time budget grows until it reaches this number of
+seconds. The round is then the last one."""
 
 ROUND_GROWTH = 10.0
-"""Time of a round's mini-buckets, relative to the previous round."""
+"""Factor by which the time budget of mini-buckets grows from one round to the next."""
 
 SEARCH_SECONDS_PER_MESSAGE_SECOND = 10.0
 """Seconds of AND/OR search in a round per second of its mini-buckets."""
@@ -80,9 +81,9 @@ MIN_TURN_SHARE = 0.125
 search, and at least this share for soft local consistency."""
 
 MAX_REST_PER_SECOND = 4.0
-"""Largest ratio of the estimated remaining time of soft local consistency to its time so far at which it continues for
-as long again. On colourings and CELAR, the estimate is 0.2 to 1 times the true remaining time. For searches that do not
-end in time, the ratio is far above this limit."""
+"""Soft local consistency continues, for as long again as it has run, if its estimated remaining time is at most this
+multiple of its time so far. On colourings and CELAR, the estimate is 0.2 to 1 times the true remaining time. For
+searches that do not end in time, the ratio is far above this limit."""
 
 MIN_SECONDS_PER_SETUP_SECOND = 0.5
 """Least time of the first turn of soft local consistency, relative to its set-up."""
@@ -270,9 +271,10 @@ class _AlternatingSearch(SearchState):
                 return
 
     def best_order(self, problem: Problem, order_so_far: tuple[int, ...], seconds: float) -> tuple[int, ...]:
-        """Return the order whose small mini-buckets give the best bound: the given order, or one of several quick ones.
+        """Return the order with the best bound from small mini-buckets: the order so far, or one from a short search.
 
-        Without a given order, only one quick order is searched. The searches are distributed over the threads.
+        If there is no order yet, a single search finds one. Otherwise, several searches are distributed over the
+        threads.
         """
         tries = CANDIDATE_ORDERS if order_so_far else 1
         threads = min(tries, self.options.host_threads)
@@ -461,7 +463,7 @@ class _AlternatingSearch(SearchState):
             raise KeyboardInterrupt
 
     def improve(self, seconds: float) -> None:
-        """Improve the best assignment by local search, for a share of a turn; do nothing if nodes are limited."""
+        """Improve the best assignment by local search for a share of ``seconds``; do nothing if nodes are limited."""
         # A node limit makes runs reproducible, so the clock must not matter.
         if self.is_over or self.limits.nodes < math.inf:
             return

@@ -62,10 +62,10 @@ _SAMPLED_CASES = 64
 
 
 class CaseByCase:
-    """A method for single cases, which runs the steps of one plan without the axes of observed variables.
+    """A method that answers cases one by one with the same plan, whose steps omit the axes of observed variables.
 
     Args:
-        planned: A plan without cases, for the CPU.
+        planned: A plan for a single case, on the CPU.
         columns: The variables that the cases may observe.
     """
 
@@ -121,7 +121,8 @@ class CaseByCase:
 
 
 class PlannedCases(CaseByCase):
-    """A method for single cases: each has its own plan, or the shared plan if its own is too large."""
+    """A method that answers cases one by one, each with its own plan, or with the shared plan if its own is too
+    large."""
 
     def least_seconds(self, values: Codes) -> float:
         """Return a quick lower bound on the seconds of a case on one thread: two steps per unobserved variable."""
@@ -192,7 +193,8 @@ def _set_logs(row: NDArray[np.float64], variables: Sequence[int], sizes: Sequenc
 
 _MAX_CASES = 8192
 _CASE_MULTIPLE = 16
-"""Number that divides the number of cases in a chunk, to fill whole vectors, except in chunks of up to 8 cases."""
+"""The number of cases in a chunk is a multiple of this number, to fill whole vectors. Chunks of up to 8 cases are
+exempt."""
 
 _CACHE_BYTES = 4 << 20
 """Largest number of bytes of a chunk's tables, which then stay in a core's cache."""
@@ -210,7 +212,7 @@ Received = TypeVar("Received")
 
 
 class ObservedCases(NamedTuple):
-    """Cases, and evidence that is common to all of them.
+    """Observations of cases, checked against the evidence that all cases share.
 
     Attributes:
         columns: The variables that the cases may observe.
@@ -247,8 +249,8 @@ class Batch:
     """A plan for cases that observe a fixed set of variables; ``run`` answers the cases.
 
     On the CPU, a thread computes either a chunk of cases together, small enough for its cache, or one case after
-    another, on a shared plan or on a plan for each case: the method with the least estimated time is used. On a GPU, a
-    chunk is as large as memory allows, up to 8192 cases, and several GPUs process chunks in turn.
+    another. Single cases share a plan or have their own plans. The method with the least estimated time is used. On a
+    GPU, a chunk is as large as memory allows, up to 8192 cases, and several GPUs process chunks in turn.
 
     Args:
         model: A probability model.
@@ -285,7 +287,7 @@ class Batch:
         self._semirings = ("min-sum",) if maximised else ("sum-product", "log-sum-exp")
         self._asked = tuple(range(len(model.variables)) if asked is None else asked)
         self._query = None if asked is None else self._asked
-        # Variables of one state are in no table, so joint marginals are computed without them.
+        # Variables with one state are in no table, so joint marginals are computed without them.
         self._families = [tuple(v for v in family if model.variables[v].size > 1) for family in families]
         self._options = replace(options, threads=1)
         # The posteriors of all variables are stored in one array, in which each variable has a slice of rows.
@@ -581,6 +583,6 @@ def _case_bytes(plan: Plan) -> int:
 
 
 def _with_arena(plan: Plan, cells: int) -> Plan:
-    """Return a plan in the host's memory with an arena that is larger than necessary."""
+    """Return the plan, which uses the host's memory, with a larger arena of ``cells`` cells."""
     host = plan.bytes["host"] + (cells - plan.arena_cells) * plan.itemsize
     return plan._replace(arena_cells=cells, bytes={**plan.bytes, "host": host})

@@ -58,9 +58,9 @@ _VALUE_BYTES = 20
 def beam_searches(
     graph: JoinGraph, tables: Sequence[Floats], until: float, arrays: Any = np, room: float = math.inf
 ) -> Iterator[BeamResult]:
-    """Yield the results of wider and wider searches.
+    """Yield the results of searches of growing width.
 
-    The last search is exact or fails, or a wider one would take too much time or memory.
+    The searches end when one is exact or fails, or when a wider one would take too much time or memory.
 
     Args:
         graph: Clusters.
@@ -144,7 +144,7 @@ def beam_search(
 
 
 def _last_reads(graph: JoinGraph) -> dict[int, int]:
-    """Return the last bucket of the search that reads each variable."""
+    """Return, for each variable, the last bucket in which the search reads it. The search visits buckets in reverse."""
     last_reads: dict[int, int] = {}
     for number, bucket in enumerate(graph.buckets):
         for v in itertools.chain.from_iterable(graph.clusters[cluster].scope for cluster in bucket):

@@ -39,7 +39,8 @@ TOLERANCE = 1e-6
 """Largest change of a probability at which messages have converged."""
 
 ROUND_WAVES, MAX_WAVES = 32, 2048
-"""Number of waves between checks of the residual (even), and largest number of waves: later ones seldom converge."""
+"""Number of waves between checks of the residual, which must be even; and largest number of waves: messages that have
+not converged by then seldom converge later."""
 
 MIN_TIME_SHARE = 0.25
 """Least running time of the waves, even after the time limit, as a share of the time of their preparation."""

@@ -46,7 +46,7 @@ MESSAGE_MEMORY_SHARE = 0.5
 """Share of the memory for messages of mini-buckets; the search gets the rest."""
 
 MESSAGE_SECONDS = 10.0
-"""Estimated time of mini-buckets in seconds if exact messages do not fit."""
+"""Limit on the estimated time of mini-buckets, in seconds. Mini-buckets are used if exact messages do not fit."""
 
 _BRANCH_BYTES, _SIBLING_BYTES = 400, 24
 """Bytes of a branch without its arrays, and of each sibling in it."""
@@ -57,8 +57,8 @@ class _Level(NamedTuple):
 
     Attributes:
         size: Number of values.
-        offsets: Offset of each table and each message of the choice. The values of its tables are added, and the
-            messages that these tables replace are subtracted.
+        offsets: Offset of each table and each message that a value's regret is computed from. The tables are added, and
+            the messages that these tables replace are subtracted.
         strides: Strides of the variable in the tables; 0 for messages.
         signs: 1 for tables, -1 for messages.
         levels: Earlier levels on which each table or message depends, concatenated.

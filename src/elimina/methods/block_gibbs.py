@@ -42,7 +42,8 @@ MOMENTS = 4
 """Number of sums over sweeps for each chain and power: see the core's ``BlockGibbs.run``."""
 
 MAX_ROUNDS = (32, 16, 8)
-"""Largest numbers of stored rounds of sweeps, chosen by the memory; beyond this number, pairs of rounds are merged."""
+"""Possible limits on the number of stored rounds of sweeps; the memory decides which one applies. Pairs of rounds are
+merged when the limit is reached."""
 
 BURN_IN_SHARE = 0.125
 """Share of the rounds that are discarded at the start."""
@@ -70,8 +71,8 @@ PILOT_SWEEPS = 10
 """Number of counted sweeps in a pilot run, which follow as many uncounted ones."""
 
 POWER_STEP, MAX_POWERS = 1.0, 48
-"""Distance between neighbouring powers: the standard deviation of the logarithm of the ratio of their sums over a
-block; and largest number of powers."""
+"""Distance between neighbouring powers, and largest number of powers. The distance of two powers is the standard
+deviation of the logarithm of a ratio: a block's sum at one power, divided by its sum at the other."""
 
 
 class _Round(NamedTuple):
@@ -94,7 +95,7 @@ def _total(rounds: Sequence[_Round]) -> _Round:
 
 
 class _Chains:
-    """Chains, with sums of their marginals in rounds of equally many sweeps.
+    """Chains, and the sums of their marginals in rounds. All stored rounds have the same number of sweeps.
 
     Args:
         factors: Positive factors.
@@ -135,7 +136,8 @@ class _Chains:
         reserved_bytes += len(self.powers) * self._factors.values.nbytes + CHAIN_BYTES * len(self._sizes)
         max_table_cells = (limits.memory_bytes - reserved_bytes) / CELL_BYTES
         least = float(self._sizes.max())
-        # Most tables in an elimination are far smaller than the largest one, so this is multiplied by 16.
+        # Most tables in an elimination are far smaller than the largest one, so the limit on the average is multiplied
+        # by 16.
         cells = max(least, min(MAX_CELLS, min(16 * max_table_cells, MAX_SWEEP_CELLS) / len(self._sizes)))
         while True:
             sampler = BlockGibbs(

@@ -51,13 +51,13 @@ _RUNG_SHARES = (0.2, 1.0)
 """Shares of the remaining time for the first, smaller i-bound and for the second one."""
 
 _RUNG_EVALUATIONS = 40
-"""Number of evaluations of each side that has to fit the time at an i-bound: they bring most of the gain."""
+"""The time for an i-bound must suffice for this number of evaluations of each side, which bring most of the gain."""
 
 _TURN_EVALUATIONS = 4
 """Number of evaluations in one turn of a side; the gain of a turn decides which side is next."""
 
 CELL_SECONDS = 1e-8
-"""Seconds per cell of an evaluation, as long as they have not been measured."""
+"""Assumed seconds per cell of an evaluation until they have been measured."""
 
 MEMORY_SHARE = 0.75
 """Share of the memory for the tables and the parameters of a tree."""
@@ -77,12 +77,12 @@ _SIDES: tuple[Bound, Bound] = ("upper", "lower")
 
 
 class SumBounds(NamedTuple):
-    """Bounds on the natural logarithm of a sum, and an estimate of its distribution.
+    """Bounds on the natural logarithm of a sum, and estimated marginals.
 
     Attributes:
         lower: Lower bound; minus infinity if there is none, or if the sum is 0.
         upper: Upper bound; minus infinity if the sum is 0.
-        tree: Mini-buckets that were improved last.
+        tree: Mini-buckets whose bounds were improved last.
         order: Variables of ``shares``: the free variables in elimination order.
         shares: Estimated marginals, one variable after another; empty if there are none.
     """
@@ -102,7 +102,7 @@ class _SideRun:
         clock: Clock of the budget: see ``Clock``.
 
     Attributes:
-        bounds: Generator of improving bounds.
+        bounds: Bounds found so far, each better than the one before.
         gain_rate: Gain per second in the last turn; infinity before the first turn.
         is_done: True if the optimisation has ended.
     """
@@ -115,7 +115,8 @@ class _SideRun:
         self._seconds = 0.0
 
     def take_turn(self, seconds: float) -> float:
-        """Improve the bound by some evaluations, unless it has ended or time is short; return the seconds taken."""
+        """Improve the bound by a few evaluations, unless the optimisation or the time ends first; return the
+        seconds."""
         started, elapsed = self._clock(), 0.0
         before = self.bounds[-1:]
         last = self.side.evaluations + _TURN_EVALUATIONS
@@ -228,7 +229,8 @@ class BoundOptimisation:
         return self._options.ibound not in (None, "auto")
 
     def _choose_order(self) -> Iterator[SumBounds]:
-        """Choose the order with the best bounds from small mini-buckets after a few steps; yield bounds after each."""
+        """Choose the order with the best bounds from a few steps with small mini-buckets; yield bounds for each
+        order."""
         best = math.inf, math.inf
         end = self._now + _TRIALS_SHARE * self._seconds
         tree: MiniBucketTree | None = None
@@ -262,7 +264,7 @@ class BoundOptimisation:
         return bounds
 
     def _orders(self) -> Iterator[Sequence[int]]:
-        """Yield different quick orders; only the requested order if there is one."""
+        """Yield different orders from short searches, or only the requested order if there is one."""
         if not isinstance(self._options.order, str):
             yield elimination_order(self._problem, self._options)
             return
@@ -301,7 +303,7 @@ class BoundOptimisation:
             yield from self._improve_sides(runs, end)
             if self._sums_slices and self._upper > -math.inf:
                 lower = below.slices(above.assignments(self._options.seed), below.is_divided)
-                # If slices do not improve the bound, they are left out for larger mini-buckets, which are slower.
+                # Slices that do not improve this bound are not tried with larger mini-buckets, where they take longer.
                 self._sums_slices = lower > self._lower
                 self._lower = max(self._lower, lower)
                 yield self._bounds(tree)

@@ -31,7 +31,7 @@ class BoundedSide:
 
     Args:
         tree: The mini-buckets.
-        logarithms: Logarithms of the factors along the tree's order.
+        logarithms: Logarithms of the factors, in the layout of the tree's order.
         side: Side of the bound.
         maximised: Variables that are maximised instead of summed over (upper bounds only).
         previous: The same side in a tree of the same order; its parameters are the start if they give the better bound.

@@ -23,7 +23,7 @@ _ANSWERS: dict[Answer, tuple[str, str]] = {
 """Module and function that run a plan, by the kind of its semiring's answer; modules are imported on first use."""
 
 _RUNS: dict[type[Form], tuple[str, str]] = {Segments: ("elimina.methods.segments", "optimum_in_segments")}
-"""Module and function by the special form of a plan. They replace those in ``_ANSWERS``, and make further plans."""
+"""Module and function that run a plan of a special form, instead of those in ``_ANSWERS``. They make further plans."""
 
 
 def eliminate(execution: Execution, seconds: Mapping[str, float]) -> Result:
@@ -58,7 +58,7 @@ def _run_of(plan: Plan) -> Run:
 
 
 def _resumed(execution: Execution) -> dict[str, int]:
-    """Return a checkpoint's numbers of finished slices and of an unfinished slice's steps; empty without one."""
+    """Return the numbers of slices, and of steps of the next slice, that a checkpoint contains; empty without one."""
     if execution.checkpoint is None:
         return {}
     steps = execution.checkpoint.steps.get("done", 0)

@@ -283,7 +283,8 @@ class CompiledTree(Displayed):
         return self._small_answer
 
     def _keep_plan(self, small: SmallNetwork) -> None:
-        """Use one plan for a small network, or propagators if a propagation takes long or one plan is not possible."""
+        """Use one plan for all queries of a small network, or propagators if a propagation takes long or no plan
+        fits."""
         order = self.plan.order
         others = set(range(len(self.model.variables))).difference(order)
         if self.plan.seconds > WHOLE_SECONDS or not small.keep([*order, *others]):
@@ -313,7 +314,7 @@ class CompiledTree(Displayed):
 
     @property
     def _fixed_log_sum(self) -> float:
-        """Sum of the logarithms of the likelihoods of variables of one state, which are in no table."""
+        """Sum of the logarithms of the likelihoods of variables with one state, which are in no table."""
         likelihoods = (self._observations.get(v) for v in self._planned.problem.fixed)
         values = [float(likelihood[0]) for likelihood in likelihoods if isinstance(likelihood, np.ndarray)]
         return sum(math.log(likelihood) if likelihood > 0 else -math.inf for likelihood in values)

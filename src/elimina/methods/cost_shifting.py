@@ -52,7 +52,7 @@ _HEADROOM = 2**27
 """Limit on sums of integer costs in the core's units. It determines the number of units in a cost of 1."""
 
 _MIN_PASSES = 4
-"""Least number of passes over clusters that has to fit into the time; otherwise, none is begun."""
+"""Costs are shifted between clusters only if the time suffices for at least this number of passes."""
 
 MIN_SHIFT_GAIN = 1e-5
 """Gain of a pass, as a share of the tables' spread, above which another one is begun."""
@@ -64,7 +64,7 @@ class ShiftedTables(NamedTuple):
     Attributes:
         problem: Problem of costs to minimise over the same variables. An assignment's total is ``scale`` times that of
             the original problem, negated if that is maximised.
-        scale: An int if costs are integers, otherwise 1.0.
+        scale: Factor of the totals: an int if costs are integers, otherwise 1.0.
         sign: 1, or -1 if the original's totals are maximised.
         slack: Largest change of an assignment's total by rounding, if costs are floats.
     """

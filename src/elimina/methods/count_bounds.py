@@ -68,9 +68,10 @@ def optima_at_most(problem: Problem, total: float, options: CheckedOptions, seco
 
 
 def _tilted(problem: Problem, total: float, rate: float) -> tuple[Problem, float]:
-    """Return the sum as a problem over exponentials of the distances from each table's best cost.
+    """Return a problem whose sum of products is the sum described in ``optima_at_most``, divided by a constant.
 
-    The second result is a number to add to the logarithm of the sum.
+    Its tables are exponentials of the distances from each table's best cost. The second result is the logarithm of the
+    constant.
     """
     model = problem.model
     sign = model.sign

@@ -99,7 +99,8 @@ def _conditioning(
     end = time.monotonic() + min(_CUTSET_SHARE * remaining, _MAX_TRIAL_SECONDS)
     for _ in range(_ROUNDS):
         while slicer.cut.bytes > target:
-            # A variable divides the bytes at most by its number of states.
+            # Conditioning on a variable divides a slice's bytes by at most the number by which it multiplies the
+            # slices, so the bytes of all slices together never decrease.
             if slicer.number * slicer.cut.bytes > max_slices * target or time.monotonic() > end:
                 return None
             slicer.reduce(max(target, _STEP * slicer.cut.bytes))

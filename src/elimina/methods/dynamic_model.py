@@ -295,7 +295,7 @@ class DynamicModel(DynamicNetwork, Displayed):
             options: See ``filter``.
 
         Returns:
-            A float; with ``lengths``, an array with one for each sequence.
+            A float; with ``lengths``, an array with a float for each sequence.
 
         Raises:
             InputError: See ``filter``.
@@ -388,7 +388,7 @@ class DynamicModel(DynamicNetwork, Displayed):
 
         Returns:
             Variable name -> its states, an array of int64, bool, or objects; and the logarithm of the joint probability
-            of the states and the observations; with ``lengths``, an array with one for each sequence.
+            of the states and the observations; with ``lengths``, an array with one logarithm for each sequence.
 
         Raises:
             ImpossibleEvidenceError: The observations of a sequence have probability 0.
@@ -631,7 +631,7 @@ class OnlineFilter(Displayed):
             ImpossibleEvidenceError: The observations have probability 0 given the earlier ones. The filter does not
                 change.
             InputError: A variable or state is unknown.
-            TypeError: ``observation`` is something else.
+            TypeError: ``observation`` has another type.
         """
         sequences = sequence_of_observations(self.model.initial, self.model._sole_observed, observation)
         with self.model._lock:

@@ -22,7 +22,8 @@ DOUBT_SHARE = 0.25
 error of the other method explains a part of the distance."""
 
 RELIABLE_TRUST = 3
-"""Least rank at which a method's own error is trusted: it is usually within a factor of three of the true error."""
+"""Least rank at which the error that a method states is trusted: it is usually within a factor of three of the true
+error."""
 
 SUM_DOUBT_SHARE = 0.5
 """Least error of marginals, if no samples decide, as a share of the error of the sum's logarithm for each variable."""
@@ -60,7 +61,8 @@ class Candidate(NamedTuple):
 
     Attributes:
         estimate: The estimate; it has marginals, or its sum is 0.
-        trust: Rank of its method if no samples decide; from ``RELIABLE_TRUST`` on, its own error is reliable.
+        trust: Rank of the method if no samples decide; from ``RELIABLE_TRUST`` on, the error that it states is
+            reliable.
     """
 
     estimate: SumEstimate
@@ -215,8 +217,8 @@ def _hidden_error(
 ) -> float:
     """Return the error of an estimate whose distance from the exact answer is hidden by the noise of samples.
 
-    For a reliable method, it is the stated error. For another method, it is at least the distance from the reliable
-    method; without one, it lies between the stated error and the limit.
+    For a reliable method, the result is the stated error. For another method, it is at least the distance from every
+    reliable method; if there are none, it is at least the geometric mean of the stated error and ``hidden``.
 
     Args:
         candidate: The estimate.

@@ -90,7 +90,8 @@ class _Run:
     def advance(self) -> None:
         """Make the next estimate; store it if it has marginals or proves a sum of 0, and has the least error so far.
 
-        Estimates from samples are stored regardless of their error, because a better proposal may reveal a larger one.
+        Estimates from samples are stored regardless of their error: a better proposal may reveal that the error is
+        larger.
         """
         started = time.monotonic()
         estimate = next(self._estimates, None)

@@ -66,7 +66,7 @@ class EvidenceCases:
         """Return the posteriors of cases, which share a plan.
 
         Args:
-            cases: Variable index -> value index of each case.
+            cases: Observations of each case: variable index -> index of its state.
             asked: Variables whose posteriors are computed.
             families: Scopes of tables whose joint posteriors are also computed.
 

@@ -120,8 +120,8 @@ class ExplanationQueries(PosteriorQueries):
     def sensitivities(self, query: Mapping[str, State]) -> Sensitivities:
         """Return the sensitivity of a posterior to each parameter in the tables of a Bayesian network.
 
-        The other parameters of a row change in proportion, so that it sums to 1. Parameters of 0 and 1 count as
-        certain, and are left out.
+        When a parameter changes, the other parameters of its row change in proportion, and the row still sums to 1.
+        Parameters of 0 and 1 count as certain, and are left out.
 
         Args:
             query: Event whose posterior is analysed: variable name -> its state.

@@ -17,7 +17,7 @@ from elimina.running.encoding import encode
 
 
 class FactorLogarithms(NamedTuple):
-    """Logarithms of a problem's factors along an order.
+    """Logarithms of a problem's factors, in the layout of an elimination order.
 
     Attributes:
         values: Cells of all factors, one factor after another.

@@ -120,7 +120,7 @@ def prior_counts(prior: float | Mapping[str, Any], families: Families) -> list[F
 
     Args:
         prior: Pseudo-count of each cell of all tables; or variable -> pseudo-counts of its table, a number or an array
-            of the table's shape, and 0 for variables that are left out.
+            of the table's shape. Variables that are left out then have pseudo-counts of 0.
         families: Families of the network.
 
     Raises:
@@ -172,7 +172,7 @@ class WeightedRows(NamedTuple):
     Attributes:
         values: int32 array of shape ``(rows, variables)``: indices of the states, -1 for missing cells.
         weights: Number of occurrences of each row.
-        first: Number of the first equal row in the frame, for each row.
+        first: For each row, the number of its first occurrence in the frame.
     """
 
     values: Codes
