@@ -121,8 +121,7 @@ class CaseByCase:
 
 
 class PlannedCases(CaseByCase):
-    """A method that answers cases one by one, each with its own plan, or with the shared plan if its own is too
-    large."""
+    """A method that answers cases one by one, each by its own plan, or by a shared one if that is too large."""
 
     def least_seconds(self, values: Codes) -> float:
         """Return a quick lower bound on the seconds of a case on one thread: two steps per unobserved variable."""

@@ -115,8 +115,7 @@ class _SideRun:
         self._seconds = 0.0
 
     def take_turn(self, seconds: float) -> float:
-        """Improve the bound by a few evaluations, unless the optimisation or the time ends first; return the
-        seconds."""
+        """Improve the bound by a few evaluations, until the optimisation or the time ends; return the time in s."""
         started, elapsed = self._clock(), 0.0
         before = self.bounds[-1:]
         last = self.side.evaluations + _TURN_EVALUATIONS
@@ -229,8 +228,7 @@ class BoundOptimisation:
         return self._options.ibound not in (None, "auto")
 
     def _choose_order(self) -> Iterator[SumBounds]:
-        """Choose the order with the best bounds from a few steps with small mini-buckets; yield bounds for each
-        order."""
+        """Choose the order with the best bounds after a few steps in small mini-buckets; yield bounds for each."""
         best = math.inf, math.inf
         end = self._now + _TRIALS_SHARE * self._seconds
         tree: MiniBucketTree | None = None

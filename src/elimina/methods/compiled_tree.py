@@ -283,8 +283,7 @@ class CompiledTree(Displayed):
         return self._small_answer
 
     def _keep_plan(self, small: SmallNetwork) -> None:
-        """Use one plan for all queries of a small network, or propagators if a propagation takes long or no plan
-        fits."""
+        """Use one plan for all queries of a small network, or propagators if the plan takes long or does not fit."""
         order = self.plan.order
         others = set(range(len(self.model.variables))).difference(order)
         if self.plan.seconds > WHOLE_SECONDS or not small.keep([*order, *others]):

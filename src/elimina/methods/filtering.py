@@ -189,7 +189,7 @@ class FilteredSolutions(NamedTuple):
 def filtered_solutions(
     problem: Problem, k: int, limits: SearchLimits, memory: int, seed: int, start: Sequence[int] | None
 ) -> FilteredSolutions:
-    """Find the best assignments by eliminations that keep only the tuples of possible best assignments.
+    """Find the best assignments by eliminations that keep only tuples that may be part of one of them.
 
     Args:
         problem: Problem of the task ``mpe`` with free variables, and with all values of all variables.
@@ -404,7 +404,7 @@ def _improve(
 def _raise_limits(
     bounds: FilterBounds, planned: PlannedProblem, deadline: float | None, clock: dict[str, float]
 ) -> Result:
-    """Run one plan with increasing limits until it finds a solution."""
+    """Run one plan with weaker and weaker limits on the total until it finds a solution."""
     tuples_made = tuples_filtered = 0
     for worst in bounds.rungs:
         problem = bounds.limited(worst)
@@ -460,7 +460,8 @@ def filtered_plan(
     # Factors are not turned into lists of tuples, because bounds are computed from their cells.
     plan = make_sparse_plan(dense, problem, machine, whole=True, listed=False)
     if plan is not None and refinements:
-        # Sizes predicted for independent tables are too large for filtered ones, but show how slices reduce them.
+        # The predicted sizes are too large, because filtering is ignored, but they show how far slices reduce the
+        # tables.
         room = plan.peak_bytes // SLICE_REFINEMENT_FACTOR**refinements
         plan = sparse_plan_in_fine_slices(machine, problem, options, plan, room)
     if plan is None or plan.sparse is None:
@@ -470,7 +471,8 @@ def filtered_plan(
     # The number of tuples that pass the bounds is unknown before the run, so the plan reserves no memory for them.
     size = factor_bytes + bounds.arena_cells * plan.itemsize
     sparse = plan.sparse._replace(outside=bounds)
-    # The bounds depend on all tables of a slice, so a step drops other tuples in the next slice and has to run again.
+    # The bounds depend on all tables of a slice, so every step drops different tuples in each slice and has to run
+    # again.
     form = plan.form.with_levels([len(plan.form.variables)] * len(plan.steps))
     plan = plan._replace(sparse=sparse, form=form, bytes=machine.tiers(size, factor_bytes, plan.planning_bytes))
     return PlannedProblem(problem, plan, backend, {"plan": time.perf_counter() - started})

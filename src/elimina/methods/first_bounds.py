@@ -23,7 +23,7 @@ from elimina.running.bounded_results import bounds_meet, result_between, sum_bet
 from elimina.running.combination import NO_PLAN, bounds_beyond
 
 _MAX_CELLS = 1 << 20
-"""Largest number of cells of a table with which the first assignment is improved."""
+"""Largest number of cells of a table that is used to improve the first assignment."""
 
 _MAX_LISTED_CELLS = 1 << 16
 """The same limit for tables stored as lists of tuples. It is smaller than ``_MAX_CELLS``, because all cells of these
@@ -107,7 +107,7 @@ def bounds_before_preparation(
 
 
 def bounds_of_task(task: Task, result: Result) -> Result:
-    """Turn bounds on an optimum into a result of ``task``, another task about optima; its own results do not change."""
+    """Turn bounds on an optimum into a result of ``task``; return a result of ``task`` itself unchanged."""
     if result.task == task:
         return result
     if result.status == "infeasible" and described(task).counts_optima:
@@ -152,12 +152,12 @@ def _number_of_assignments(problem: Problem) -> int:
 
 
 def result_of_assignment(problem: Problem, least: float, chosen: Sequence[int]) -> Result:
-    """Return the answer proved by the least cost of all tables and an assignment.
+    """Return the answer that follows from a lower bound on all costs, and from an assignment.
 
     Args:
         problem: A problem of the task ``mpe``, ``pr``, ``mmap``, ``count`` or ``bottleneck``.
-        least: Lower bound on the cost of an assignment (``bottleneck``: on its worst cost), in negated units if totals
-            are maximised.
+        least: Lower bound on the cost of an assignment (``bottleneck``: on its worst cost); costs are negated totals if
+            totals are maximised.
         chosen: A value for each variable.
     """
     model = problem.model

@@ -1,4 +1,4 @@
-"""Bounds of an optimum by passes of cost shifting over clusters on a GPU, and beam searches between them."""
+"""Bounds on an optimum by passes of cost shifting over clusters on a GPU, and beam searches between them."""
 
 from __future__ import annotations
 

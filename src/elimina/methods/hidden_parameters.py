@@ -25,7 +25,7 @@ class Likelihoods(NamedTuple):
     """Likelihoods of the observations of slices.
 
     Attributes:
-        table: Rows of one number for each joint state.
+        table: Likelihoods, with a column for each joint state.
         rows: Row of the table for each slice.
         scales: Logarithms of the divisors of the slices' likelihoods; None: likelihoods are not scaled.
     """

@@ -108,8 +108,8 @@ class SampleForm(NamedTuple):
 
     Attributes:
         proposal: The proposal.
-        group: Samples of a particle filter; 1 if samples are independent.
-        batch: Samples that are drawn at once.
+        group: Number of samples of a particle filter; 1 if samples are independent.
+        batch: Number of samples that are drawn at once.
         efficiency: Effective size of the pilot samples, as a share of their number.
     """
 
@@ -357,7 +357,7 @@ def importance_sampling(problem: Problem, options: CheckedOptions, limits: Limit
 
 
 class _Race:
-    """Estimators that draw samples in turn; an estimator is dropped when its sum is probably below the best one.
+    """Estimators that draw samples in turn; an estimator is dropped when its sum is probably below that of the best.
 
     Args:
         problem: Problem of the task ``pr``.
@@ -391,7 +391,7 @@ class _Race:
         return max(self.estimators, key=lambda estimator: estimator.least_sum)
 
     def draw(self, seconds: float) -> None:
-        """Draw samples for some seconds, shared evenly; drop estimators whose sum is probably below the best one."""
+        """Draw samples for equal shares of the time; drop estimators whose sum is probably below that of the best."""
         for estimator in self.estimators:
             end = time.monotonic() + seconds / len(self.estimators)
             estimator.draw()

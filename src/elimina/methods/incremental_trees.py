@@ -37,10 +37,11 @@ NAME = "linked clique trees"
 """Name in ``Result.stats["method"]``."""
 
 _ORDER_SECONDS, _MAX_SEARCHED_VARIABLES = 0.3, 10_000
-"""Time limit of the search for an order, and largest number of variables for which it improves on min-fill in time."""
+"""Time limit of the search for an order, and largest number of variables for which the search finds a better order than
+min-fill in this time."""
 
 _VARIABLE_SECONDS = 2e-4
-"""Seconds for each variable that the first trees and their passes take, on graphs such as grids."""
+"""Seconds that the first trees and their passes take for each variable, on graphs such as grids."""
 
 _FACTOR_COPIES = 2
 """Copies of the factors: one in the variables' sequence in the model, one in elimination order."""

@@ -62,7 +62,7 @@ class Structure(NamedTuple):
     left_out: tuple[int, ...]
     log_states: float = 0.0
     rough: Order | None = None
-    """A quick order of the problem's variables, if one was found."""
+    """An elimination order of the problem's variables that was found quickly, if there is one."""
 
     @property
     def name(self) -> str:
@@ -155,7 +155,8 @@ def _relevance(model: Model, evidence: Mapping[int, int]) -> Relevance | None:
 class _StructureSearch:
     """Search for the partition of queries into junction trees that takes the least estimated time.
 
-    Times are estimated by quick orders. The search takes at most a share of the time of a single tree for all queries.
+    Times are estimated from elimination orders that are found quickly. The search takes at most a share of the time of
+    a single tree for all queries.
     """
 
     def __init__(self, model: Model, evidence: Mapping[int, int], options: CheckedOptions) -> None:
@@ -167,7 +168,7 @@ class _StructureSearch:
         self._allowed = math.inf
 
     def is_small(self, rough: Order, factors: int) -> bool:
-        """Return whether one tree takes less time than planning it."""
+        """Return whether the propagation in one tree takes less time than planning it."""
         return self._both_passes(rough.total_cells) < PLANNED_FACTOR_SECONDS * factors
 
     def _both_passes(self, cells: float) -> float:
@@ -180,9 +181,9 @@ class _StructureSearch:
 
         Args:
             relevance: Relevant factors of each variable's posterior.
-            everything: Factors of a single tree.
+            everything: Set of the factors that a single tree needs, as bits.
             variables: The variables asked for.
-            rough: A quick order of the single tree, if there is one.
+            rough: An elimination order of the single tree that was found quickly, if there is one.
         """
         running = self._running(everything) if rough is None else self._both_passes(rough.total_cells)
         planning = PLANNED_FACTOR_SECONDS * everything.bit_count()
@@ -223,8 +224,8 @@ class _StructureSearch:
             target = merged[nearest]
             union = functools.reduce(operator.or_, [factors for factors, _ in similar], target.factors)
             more = self._seconds(union) - target.seconds
-            # Planning the groups separately often takes longer than the additional cost of the merged run. The groups'
-            # separate runs need no estimate then.
+            # Planning the groups separately often takes longer than the additional time of the merged run. The time of
+            # the separate runs then need not be estimated.
             is_cheap = more < PLANNED_FACTOR_SECONDS * sum(factors.bit_count() for factors, _ in similar)
             if not is_cheap and len(similar) > 1:
                 together = len(similar) // 2
@@ -264,7 +265,7 @@ def _maximal(marks: Mapping[int, int]) -> list[int]:
     """Return the maximal sets, the largest first.
 
     Args:
-        marks: Set of factors -> its mark: a factor that no sets but supersets of this set contain; -1 if there is none.
+        marks: Set of factors -> its mark: a factor that only this set and its supersets contain; -1 if there is none.
     """
     once = twice = 0
     for factors in marks:
@@ -288,7 +289,7 @@ def _grouped_queries(
 
 
 def _forest(model: Model, evidence: Mapping[int, int], groups: Sequence[_QueryGroup]) -> tuple[Problem, dict[int, int]]:
-    """Combine all groups in one problem with separate variables; also return its variable for each queried one."""
+    """Combine all groups in one problem with separate variables; also return its variable for each queried variable."""
     variables: list[Variable] = []
     factors: list[Table] = []
     wanted: dict[int, int] = {}

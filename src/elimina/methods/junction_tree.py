@@ -175,7 +175,7 @@ class JunctionTree(ExplanationQueries, CaseQueries):
         return {v: merged[v].drawn(codes, random) if v in merged else codes for v, codes in samples.items()}
 
     def _drawn(self, count: int, seed: int | None, asked: Sequence[int]) -> dict[int, NDArray[Any]]:
-        """Draw indices of the values of some variables.
+        """Draw the states of some variables, as indices.
 
         Raises:
             MemoryLimitError: Not all messages fit the memory.
