@@ -112,7 +112,8 @@ class Estimation:
         problem: Problem whose sum and marginals are estimated.
         options: Options of the call; with ``exact``, only exact methods run.
         memory_bytes: Memory limit of a method, in bytes.
-        find_order: Function that returns a quick elimination order of the free variables; None: methods find their own.
+        find_order: Function that quickly finds an elimination order of the free variables; None: methods find their
+            own.
 
     Attributes:
         best: The chosen estimate; None: no estimate.

@@ -49,7 +49,7 @@ class KBestSearch:
 
     Attributes:
         is_possible: False if ``k``, the tables or the costs are too large, or no assignment is allowed.
-        is_complete: True if no better assignments are left.
+        is_complete: True if the search has proved that no other assignments are better.
         nodes: Nodes searched.
         seconds: Seconds searched.
     """

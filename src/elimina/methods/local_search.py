@@ -36,7 +36,7 @@ class AssignmentSearch:
     Args:
         problem: Problem of the task ``mpe``, with free variables.
         core: The core's search over the free variables.
-        least: Lower bound on the cost of an assignment, in negated units if the total is maximised.
+        least: Lower bound on the cost of an assignment; costs are negated totals if totals are maximised.
     """
 
     def __init__(self, problem: Problem, core: LocalSearch, least: float) -> None:

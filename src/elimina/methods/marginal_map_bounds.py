@@ -29,7 +29,7 @@ _RUNG_SHARES = (0.2, 1.0)
 """Shares of the remaining time for the first, smaller i-bound and for the second one."""
 
 _STEPS = 100
-"""Least number of evaluations, over all sums of weights, that has to fit the time for an i-bound."""
+"""The time for an i-bound must suffice for this number of evaluations, added up over all sums of weights."""
 
 _ASSIGNMENT_SHARE = 0.4
 """Share of an i-bound's time for computing the sum that belongs to an assignment."""

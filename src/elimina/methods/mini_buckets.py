@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from elimina.methods.cost_shifting import ShiftedProblem
 
 _TABLE_BYTES, _THREAD_TABLE_BYTES = 150, 320
-"""Bytes of a small table in the core's shared lists, and in each thread's lists, which include its local search."""
+"""Bytes of a small table in the core's shared lists, and in the lists of each thread and its local search."""
 
 _CONTEXT_BYTES, _PASSED_BYTES = 28, 4
 """Bytes of an ancestor in a context (in the lists and in the cache's keys), and of each variable between the sender of
@@ -87,7 +87,7 @@ class PseudoTreeTables(NamedTuple):
         )
 
     def homes(self) -> list[list[TableStrides]]:
-        """Return the tables whose home is a variable, for each variable."""
+        """Return, for each variable, the tables whose home it is."""
         result: list[list[TableStrides]] = [[] for _ in self.sizes]
         words = self.tables.tolist()
         at = 0

@@ -12,7 +12,7 @@ from elimina._core import Sampler
 
 
 class MixtureSampler:
-    """Sampler of equally many samples from several proposals; weights use the mean of the proposals' densities.
+    """Sampler that draws equally many samples from each proposal; weights use the mean of the proposals' densities.
 
     Args:
         components: Sampler of each proposal, and the constant to add to its log-weights; all draw the same variables.

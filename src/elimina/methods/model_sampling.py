@@ -188,7 +188,7 @@ class _Drawn(NamedTuple):
     """Samples of a problem.
 
     Attributes:
-        indices: Index of each sample's value, shape ``(samples, variables of the problem's model)``.
+        indices: Index of each variable's state in each sample, shape ``(samples, variables of the problem's model)``.
         log_weights: Natural logarithm of each sample's weight.
         effective_size: Number of independent samples of equal weight with the same information.
         log_sum: Natural logarithm of the mean weight.

@@ -146,7 +146,7 @@ class Sequences(NamedTuple):
         return Sequences(self.columns, self.codes[rows], logs, starts, True, None)
 
     def extended(self, steps: int) -> Sequences:
-        """Return the sequences with a number of slices without observations added to each."""
+        """Return the sequences, each followed by ``steps`` further slices without observations."""
         starts = self.starts + steps * np.arange(len(self.starts))
         old = np.ones(int(starts[-1]), dtype=bool)
         for n in range(1, steps + 1):
@@ -180,7 +180,7 @@ class Sequences(NamedTuple):
 
 
 def scaled_likelihoods(logs: Floats) -> tuple[Floats, Floats]:
-    """Return likelihoods from rows of logarithms, scaled to a largest one of 1, and each row's largest logarithm."""
+    """Return likelihoods from rows of logarithms, at most 1 in each row, and each row's largest logarithm."""
     peaks = logs.max(axis=1, initial=-np.inf)
     return np.exp(logs - np.where(np.isneginf(peaks), 0.0, peaks)[:, None]), peaks
 
@@ -200,7 +200,7 @@ def read_sequences(
     Raises:
         InputError: A name or a state does not exist, an array has the wrong shape, or the lengths do not sum to the
             number of slices.
-        TypeError: ``observations`` or ``lengths`` is something else.
+        TypeError: ``observations`` or ``lengths`` has another type.
     """
     columns, logs, labels = _columns(model, sole, observations), {}, labels_of(observations)
     if isinstance(columns, Mapping):
@@ -268,7 +268,7 @@ def _columns(model: Model, sole: int | None, observations: Any) -> Any:
 
     Raises:
         InputError: An array has neither one nor two axes.
-        TypeError: ``observations`` is something else.
+        TypeError: ``observations`` has another type.
     """
     if isinstance(observations, Mapping) or hasattr(observations, "columns"):
         return observations

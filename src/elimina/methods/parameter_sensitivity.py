@@ -65,7 +65,8 @@ class Sensitivity(NamedTuple):
         return min(1.0, max(0.0, (self.a * value + self.b) / likelihood)) if likelihood > 0 else float("nan")
 
     def ends(self, change: float) -> tuple[float, float]:
-        """Return the posteriors if the parameter decreases and increases (at most to 1) by a share of its value."""
+        """Return the posteriors if the parameter decreases and increases (at most to 1) by ``change`` times its
+        value."""
         return self.at(self.value * (1 - change)), self.at(min(1.0, self.value * (1 + change)))
 
 
@@ -101,7 +102,7 @@ def parameter_sensitivities(
     families: Mapping[tuple[str, ...], Floats],
     rounding: float,
 ) -> Sensitivities:
-    """Return the sensitivities of a posterior to all parameters that are not 0 and not alone in their row.
+    """Return the sensitivities to all parameters that are neither 0 nor the only positive parameter of their row.
 
     Args:
         model: A Bayesian network.

@@ -22,7 +22,7 @@ class PausedSearch:
     """Stored state of a search, for the next search of the same problem.
 
     Attributes:
-        problem: Problem of both searches; None: no search has been paused.
+        problem: Problem of the paused search and of the next one; None: no search has been paused.
         original: The problem with its costs shifted.
         improvement: Paused local search; None: it has not begun, or its tables are too large.
         consistency: Paused soft local consistency; None: it has not begun, or has to restart.

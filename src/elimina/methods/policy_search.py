@@ -161,7 +161,7 @@ def _full_memory(question: DecisionQuestion, updates: PolicyUpdates) -> Iterator
 
 
 def _windows(question: DecisionQuestion, updates: PolicyUpdates) -> Iterator[_Relaxation]:
-    """Yield soluble relaxations in which decisions remember more and more earlier ones, while policies are small."""
+    """Yield soluble relaxations that remember more and more earlier decisions, until policies become too large."""
     for window in range(len(updates.order.others)):
         relaxation, needed = _relaxation(question, updates, window)
         if needed > _MAX_RELAXED_BYTES:
@@ -205,7 +205,7 @@ def _relaxation(question: DecisionQuestion, updates: PolicyUpdates, window: int)
 
 
 def _bounded(policy_set: PolicySet, upper_bound: float, updates: PolicyUpdates) -> PolicySet:
-    """Return policies with an upper bound on the expected utility; they are optimal if they reach it."""
+    """Return policies with an upper bound on the expected utility; policies whose value reaches it are optimal."""
     is_optimal = upper_bound - policy_set.value <= _PROOF_GAP * updates.utility_range
     return policy_set._replace(upper_bound=policy_set.value if is_optimal else upper_bound, is_optimal=is_optimal)
 
@@ -250,7 +250,7 @@ class _Search:
         yield from self._improve(root.policies, is_updated=True)
 
     def run(self, best: PolicySet, is_over: Callable[[int], bool]) -> Iterator[PolicySet]:
-        """Yield policies and bounds after those of ``begin``: see ``_searched``; ``best``: best policies so far."""
+        """Search below the root node from ``begin``; yield as ``_searched``. ``best``: best policies so far."""
         self._best, root = best, self._root
         assert root is not None
         numbers = itertools.count()
@@ -264,7 +264,7 @@ class _Search:
                 return
             heapq.heappop(queue)
             for child in self._children(node):
-                # Policies are updated at the nodes 1, 2, 4, 8 and so on, to find good ones early.
+                # Policies are updated only at nodes whose number is a power of two, to find good policies early.
                 yield from self._improve(child.policies, is_updated=self._nodes.bit_count() == 1)
                 if child.conflict is not None:
                     heapq.heappush(queue, (-child.bound, next(numbers), child))

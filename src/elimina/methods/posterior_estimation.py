@@ -49,7 +49,8 @@ class PosteriorEstimation:
         inquiry: The requested posteriors.
         options: Options of the call.
         memory_bytes: Memory limit of a method, in bytes.
-        find_order: Function that returns a quick elimination order of the free variables; None: methods find their own.
+        find_order: Function that quickly finds an elimination order of the free variables; None: methods find their
+            own.
     """
 
     def __init__(

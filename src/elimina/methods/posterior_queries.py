@@ -78,7 +78,7 @@ class PosteriorQueries(CompiledTree):
 
     @one_call_at_a_time
     def max_marginals(self, variables: Sequence[str | int] | None = None) -> NamedTables:
-        """Return the best probability of an assignment with each state, relative to the best of all assignments."""
+        """Return, for each state, the largest probability of an assignment with it, relative to the best assignment."""
         return NamedTables(self._tables("min-sum", variables), self.model.__getitem__, "relative_probability")
 
     @property

@@ -212,7 +212,7 @@ class LoggedTables:
         """Return a sampler of the rows from ``first`` up to, but not including, ``last``.
 
         Args:
-            sizes: Number of values of each row.
+            sizes: Number of states of each row's variable.
             first: Lowest row; it is drawn last.
             last: End of the rows; the row before it is drawn first.
             is_weighted: True if each variable changes the weight of a sample. The weight is multiplied by the sum of
@@ -276,7 +276,7 @@ def mixture_of(proposals: Sequence[Proposal]) -> Proposal:
 
 
 def descendant_sampler(descendants: Mapping[int, Table], sizes: Sequence[int], drawn: Sequence[int]) -> Sampler:
-    """Return a sampler of the ``descendants_of`` a problem.
+    """Return a sampler of the variables that ``descendants_of`` returns for a problem.
 
     Args:
         descendants: Variables and their distributions.

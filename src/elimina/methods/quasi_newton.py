@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 MEMORY_STEPS = 10
-"""Number of steps from whose changes of the gradient the curvature is estimated."""
+"""Number of latest steps whose changes of the gradient determine the estimate of the curvature."""
 
 VECTORS = 2 * MEMORY_STEPS + 8
 """Number of vectors of parameters that a minimisation stores."""

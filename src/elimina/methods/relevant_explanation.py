@@ -33,7 +33,7 @@ class Explanation(NamedTuple):
     Attributes:
         assignment: Variable name -> its state.
         bayes_factor: Generalised Bayes factor: the probability of the evidence given the assignment, divided by its
-            probability given any other assignment of the same variables.
+            probability given that the assignment is false.
         posterior: Probability of the assignment given the evidence.
         prior: Probability of the assignment without the evidence.
     """
@@ -97,7 +97,7 @@ def relevant_explanations(targets: Sequence[Variable], posterior: Floats, prior:
         subsets.append((chosen, _bayes_factors(after, before), after, before))
     numbers = np.concatenate([np.full(len(factors), number) for number, (_, factors, _, _) in enumerate(subsets)])
     cells = np.concatenate([np.arange(len(factors)) for _, factors, _, _ in subsets])
-    # Factors are rounded and the sort is stable, so that ties are ordered by their number of variables.
+    # Bayes factors are rounded and the sort is stable, so ties stay in the order of ``subsets``: small ones first.
     keys = np.concatenate([np.round(np.log(np.maximum(factors, 1e-300)), 9) for _, factors, _, _ in subsets])
     rows: list[Explanation] = []
     for position in np.argsort(-keys, kind="stable").tolist():

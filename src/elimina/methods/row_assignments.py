@@ -124,7 +124,7 @@ def most_probable_joint(
 
 
 class _Clique(NamedTuple):
-    """A clique of which some variables are decoded before the others.
+    """A clique, whose separator is decoded before its other variables.
 
     Attributes:
         separator: Variables that are decoded before this clique.
