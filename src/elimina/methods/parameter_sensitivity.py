@@ -65,8 +65,7 @@ class Sensitivity(NamedTuple):
         return min(1.0, max(0.0, (self.a * value + self.b) / likelihood)) if likelihood > 0 else float("nan")
 
     def ends(self, change: float) -> tuple[float, float]:
-        """Return the posteriors if the parameter decreases and increases (at most to 1) by ``change`` times its
-        value."""
+        """Return the posteriors if the parameter decreases and increases (at most to 1) by a share ``change``."""
         return self.at(self.value * (1 - change)), self.at(min(1.0, self.value * (1 + change)))
 
 

@@ -295,7 +295,7 @@ class _Search:
             restricted = node.allowed[decision].copy()
             restricted[row] = False
             restricted[row][state] = True
-            # Policies of later decisions do not depend on this decision's policy, so they stay the same.
+            # The policies of later decisions do not depend on this decision's policy, so those of ``node`` are reused.
             later = self._relaxation.order[: self._relaxation.order.index(decision)]
             yield self._node({**node.allowed, decision: restricted}, node.bound, {d: node.relaxed[d] for d in later})
 

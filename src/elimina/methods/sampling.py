@@ -68,7 +68,7 @@ def draw(
         seed: Random seed, below 2^64.
 
     Returns:
-        Variable -> value indices, shape ``(count,)``, for each variable of the plan's order.
+        Variable -> indices of its states, shape ``(count,)``, for each variable of the plan's order.
     """
     tree = bucket_tree([factor.scope for factor in plan.factors], plan.order)
     # A variable's first step eliminates it in the pass towards the roots; the steps of other passes come later.

@@ -40,7 +40,7 @@ _MAX_BOUND_SECONDS = 10.0
 _BOUND_TIME_SHARE = 0.1
 
 _MAX_OFFSET = 2**62
-"""Largest common cost of all slices at which sums with their other costs stay within 64 bits."""
+"""Largest absolute value of the constant cost that all slices share: its sums with other costs fit 64 bits."""
 
 _ROUNDING = 1e-9
 """Rounding error of sums of floats, relative to the largest costs."""
@@ -63,7 +63,7 @@ class SliceBounds(NamedTuple):
         return bool(self.costs[number].item() >= best + self.slack)
 
     def sequence(self, sizes: Sequence[int]) -> list[int]:
-        """Return a sequence of all slices in which promising ones come early and slow variables change seldom.
+        """Return a sequence of all slices in which promising ones come early and the first variables change seldom.
 
         Args:
             sizes: Domain sizes of the conditioned variables, the slowest one first.

@@ -2,7 +2,8 @@
 
 Two junction trees are planned, one for the first slice and one for later slices, and one of them runs for each slice.
 The interface consists of the variables with children in the next slice. An auxiliary variable represents its joint
-states. A message is the posterior of this variable in one slice's tree, and becomes its likelihood in the other's.
+states. A message is the posterior of this variable in one slice's tree, and becomes its likelihood in an adjacent
+slice's tree.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from elimina.system import cached_property
 Observation = int | Floats
 
 _SMALL = 1e-280
-"""Weight of a joint state below which it may lose digits or underflow."""
+"""Weights of joint states below this number may lose digits or underflow."""
 
 _RELEVANT, _LEVEL = -40.0, 300.0
 """Joint states are ignored if the logarithm of their probability, relative to the largest one, is below the first
@@ -255,7 +256,8 @@ class SliceTrees:
         return after, total + sequences.log_scale(row), marginals
 
     def _log_moves(self, before: Message | None, sequences: Sequences, row: int) -> Floats | None:
-        """Return logarithms of a slice's sums by joint states of the previous interface (rows) and its own (columns).
+        """Return logarithms of a slice's sums for each joint state of the previous interface (rows) and its own
+        (columns).
 
         The result is None if all sums are 0.
         """

@@ -31,7 +31,7 @@ def rewritten_for_sums(observed: Observed, whole: Collection[int] = ()) -> Obser
 
     Args:
         observed: A model and its observations.
-        whole: Variables whose values are all kept.
+        whole: Variables that keep all of their states.
     """
     if not is_rewritten(observed.model):
         return observed
@@ -43,13 +43,14 @@ MAX_SMALL_CELLS = 1 << 18
 """Largest number of cells of all tables, 8 bytes each."""
 
 _MAX_COMBINATIONS = 4e6
-"""Largest number of combinations of output cells and eliminated values (a few ms); larger ones need a better order."""
+"""Largest number of combinations of output cells and eliminated values, which take a few ms. Larger problems need a
+better order."""
 
 _MIN_TIME_LIMIT_SECONDS = 1.0
 """Least time limit, in seconds, of calls that are answered without a plan: small networks always meet it."""
 
 _MAX_LOG = 700.0
-"""Natural logarithm up to which the exponential is finite. From its negation on, the exponential is positive."""
+"""Absolute value of a natural logarithm up to which the exponential is finite and positive."""
 
 _EXACT_COUNT = 2.0**53
 """Limit up to which all counts are exact in doubles."""
@@ -123,7 +124,7 @@ class SmallNetwork:
 
 
 def is_small(model: Model, options: CheckedOptions) -> bool:
-    """Return whether a model may be small and no option requires a plan."""
+    """Return whether a model may be small enough to be answered without a plan, and no option requires one."""
     return (
         len(model.variables) <= _MAX_VARIABLES
         and math.isfinite(model.constant)

@@ -42,8 +42,9 @@ _SLACK = 1e-6
 """Share of the upper bound below which float costs are not shifted."""
 
 _MIN_GAIN_SHARE = 0.01
-"""Share of the bound that a pass of cost shifting has to add to it; otherwise, no further pass follows. The search does
-not profit from small gains, although there can be hundreds of such passes (warehouse location)."""
+"""A pass of cost shifting is followed by another one only if it raises the bound by at least this share of the new
+bound. Hundreds of passes with smaller gains are possible (warehouse location), but the search does not profit from
+them."""
 
 
 class ConsistencyState(NamedTuple):
@@ -94,7 +95,7 @@ class CoreCosts(NamedTuple):
     Attributes:
         units: Units of the costs.
         costs: Costs of the cells of all groups, one group after another, int64.
-        spread: Largest sum of allowed costs, or the cost of a known assignment.
+        spread: Largest sum of allowed costs, or the cost of a known assignment if it is smaller.
         top: Upper bound: the search accepts only cheaper assignments.
         step: Least significant difference between costs.
     """
