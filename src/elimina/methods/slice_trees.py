@@ -256,8 +256,7 @@ class SliceTrees:
         return after, total + sequences.log_scale(row), marginals
 
     def _log_moves(self, before: Message | None, sequences: Sequences, row: int) -> Floats | None:
-        """Return logarithms of a slice's sums for each joint state of the previous interface (rows) and its own
-        (columns).
+        """Return logarithms of a slice's sums for joint states of the previous (rows) and its own interface (columns).
 
         The result is None if all sums are 0.
         """

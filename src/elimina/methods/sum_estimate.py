@@ -34,8 +34,8 @@ class Limits:
             deadline is moved between two estimates.
         memory_bytes: Memory limit of tables, messages and samples, in bytes.
         seed: Random seed.
-        find_order: Function that returns a quick elimination order as positions of the free variables, called when a
-            method first needs it; None: methods find their own.
+        find_order: Function that quickly finds an elimination order, as positions among the free variables. It is
+            called when a method first needs the order; None: methods find their own.
     """
 
     deadline: float
@@ -47,7 +47,8 @@ class Limits:
 
     @property
     def order(self) -> Sequence[int] | None:
-        """Quick elimination order as positions of the free variables; None: methods find their own."""
+        """Elimination order from ``find_order``, as positions among the free variables; None: methods find their
+        own."""
         if self._order is None and self.find_order is not None:
             self._order = self.find_order()
         return self._order
@@ -70,7 +71,7 @@ class Limits:
 
 
 class SampleFolds(NamedTuple):
-    """Samples in independent folds: the noise of one fold does not bias its product with another fold.
+    """Samples in independent folds: in products of two folds, their noise averages to 0.
 
     Attributes:
         weights: Weight of each fold as a share of the weight of all samples, shape ``(folds,)``.

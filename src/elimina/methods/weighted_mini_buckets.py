@@ -43,8 +43,8 @@ MAX_RUNG_SECONDS = 20.0
 """Default limit on the estimated seconds of the first of four runs; the other three take twice as long together."""
 
 ORDERS: tuple[tuple[Method, int], ...] = (("min-degree", 0), ("min-fill", 0), ("min-fill", 1), ("min-fill", 2))
-"""Heuristics of quick orders with offsets of their seeds, the fastest one first. The best order depends on the model:
-on a 40 x 40 grid in 64 MB, the gaps of the bounds in log10 are 6.2, 3.9, 4.6 and 2.8."""
+"""Heuristics for elimination orders with offsets of their seeds, the fastest one first. The best order depends on the
+model: on a 40 x 40 grid in 64 MB, the gaps of the bounds in log10 are 6.2, 3.9, 4.6 and 2.8."""
 
 _ORDER_SECONDS = 0.2
 """Time limit of the search for one of ``ORDERS``, in seconds."""
@@ -53,7 +53,7 @@ _QUICK_SECONDS = 0.05
 """Estimated time of the first bounds of a long call."""
 
 _RUNG_GROWTH = 8.0
-"""Growth of the estimated time from one i-bound to the next."""
+"""Factor by which the estimated time grows from one i-bound to the next."""
 
 _MAX_PLANNED_SECONDS = 1e4
 """Largest estimated seconds of a run that is planned."""
@@ -63,7 +63,8 @@ _DEADLINE_SHARE = 0.125
 times as long."""
 
 OPTIMISED_SECONDS, _OPTIMISED_SHARE = 8.0, 0.75
-"""Seconds for optimised bounds on marginal MAP without a time limit, and their share of the remaining time with one."""
+"""Time for optimised bounds on marginal MAP: in seconds if there is no time limit, otherwise as a share of the
+remaining time."""
 
 _SIDES: tuple[Bound, ...] = ("upper", "lower")
 """Bounds of a sum, in the order in which they are computed."""
@@ -214,7 +215,7 @@ def _ibound_of(planned: PlannedProblem) -> float:
 
 
 def _orders(problem: Problem, options: CheckedOptions) -> Iterator[tuple[int, ...]]:
-    """Yield different quick orders; only the requested order if there is one."""
+    """Yield different orders from short searches, or only the requested order if there is one."""
     if not isinstance(options.order, str):
         yield elimination_order(problem, options)
         return

@@ -105,7 +105,8 @@ def answer_question(
             raise
         raise MemoryLimitError(f"{error}; {_NEEDS_LESS} {option('checkpoint')}") from None
     _check_exact(result, options)
-    # Elimination removes its checkpoint when it ends. If first bounds answered the call, it is removed here.
+    # Elimination removes its checkpoint when it ends. If first bounds answered the call, the checkpoint is removed
+    # here.
     if result.ended_by is None and checkpoints:
         checkpoints[0].remove()
     return in_terms_of(result, models[0]) if models else result

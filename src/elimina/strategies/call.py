@@ -188,7 +188,7 @@ class Call(Clock):
         return result
 
     def result(self, work: Callable[[], T]) -> T:
-        """Do work that has no partial result in a thread, and return its result.
+        """Do work in a thread, and return its result. If the work ends early, it has no result.
 
         Raises:
             KeyboardInterrupt: The user interrupted the call, even if the work had finished by then.

@@ -41,7 +41,7 @@ class Preparation(NamedTuple):
 
     Attributes:
         problem: Problem of the call.
-        rough: A quick order; None: no search was made.
+        rough: An elimination order that was found quickly; None: no search was made.
         order: Order of an earlier plan; None: no earlier plan.
         inquiry: Requested marginals (``mar``).
     """
@@ -76,7 +76,7 @@ def plan_call(
         checkpoint: Checkpoint that stores the plan, or contains the plan of an interrupted run.
         shift_seconds: Seconds after which no further pass of cost shifting is begun.
         first: Preparations of an earlier plan; None: they are made first.
-        refinements: Number of times that tuples exceeded the memory.
+        refinements: Number of earlier plans of this call whose tuples exceeded the memory.
 
     Raises:
         InputError: An option or the evidence does not fit the model.

@@ -41,7 +41,8 @@ class Clock:
         return time.monotonic() - self.started
 
     def phase(self, name: str) -> AbstractContextManager[dict[str, float]]:
-        """Time a block as a phase; it receives a dictionary for its parts' seconds. Inner phases count separately."""
+        """Time a block as a phase. The block receives a dictionary for its parts' seconds; inner phases count
+        separately."""
         return _Phase(self, name)
 
     def mark(self, name: str) -> None:
