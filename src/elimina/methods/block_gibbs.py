@@ -299,9 +299,8 @@ class _Answer(NamedTuple):
         folds = SampleFolds(np.full(count, 1 / count), self.chain_shares / count)
         errors = np.maximum(self.by_chains, self.by_halves)
         if self.is_stuck:
-            # The mode of a stuck chain depends on its start. The mean of several stuck chains therefore has the error
-            # of a single one. The chains form a single fold: without independent folds, they cannot measure other
-            # estimates.
+            # A stuck chain stays in a mode that depends on its start, so the mean of several stuck chains has the error
+            # of a single chain. They form a single fold, because only independent folds can measure other estimates.
             errors = np.minimum(math.sqrt(count) * errors, 1.0)
             folds = SampleFolds(np.ones(1), self.shares[None])
         return SumEstimate(METHOD, log_z, log_z_error, self.shares, errors, folds)

@@ -263,11 +263,11 @@ class CompiledTree(Displayed):
             self.close()
 
     def _answer_of_small(self, asks_all: bool = True) -> SmallAnswer | None:
-        """Return the answer of a small network; None if a propagator has to answer (large network or soft evidence).
+        """Return the answer of the small network; None if there is none, so that a propagator has to answer.
 
         Args:
-            asks_all: False if only a few posteriors are queried: a propagator computes only the messages that they
-                need.
+            asks_all: False if only a few posteriors are queried. A propagator may then be faster, because it computes
+                only the messages that they need.
         """
         if self._small_answer is None and self._small is not None:
             if self._small_answers == _MIN_QUERIES_FOR_PLAN and not self._small.keeps_plan:

@@ -47,8 +47,7 @@ class Limits:
 
     @property
     def order(self) -> Sequence[int] | None:
-        """Elimination order from ``find_order``, as positions among the free variables; None: methods find their
-        own."""
+        """Elimination order from ``find_order`` as positions among the free variables; None: methods find their own."""
         if self._order is None and self.find_order is not None:
             self._order = self.find_order()
         return self._order

@@ -19,18 +19,19 @@ from elimina.strategies.facts import SHORT_ELIMINATION_SECONDS, Facts, memory_of
 from elimina.strategies.row import Condition, no
 
 LONG_ELIMINATION_CELLS = 10**8
-"""Number of cells of a quick order's buckets above which other strategies come first (a tenth of a second)."""
+"""Number of cells in the buckets of the quick order above which other strategies come before elimination. Eliminating
+so many cells takes a tenth of a second."""
 
 LONG_ELIMINATION_VARIABLES = 3000
 """Number of variables above which ``LONG_ELIMINATION_CELLS`` grows in proportion: other strategies need at least 2e-5 s
 (local search) per variable."""
 
 SEARCH_START_SECONDS_PER_VARIABLE = 3e-5
-"""Seconds of search per variable before its first node, for cost shifting and a consistent root (1e-5 to 3e-5 on
-circuits and mastermind). Shorter eliminations come before search."""
+"""Seconds per variable that search takes before its first node, for cost shifting and a consistent root (1e-5 to 3e-5
+on circuits and mastermind). Shorter eliminations come before search."""
 
 LARGE_MODEL_VARIABLES = 200_000
-"""Number of variables above which posteriors are estimated before the order search (0.1 s or more)."""
+"""Number of variables above which posteriors are estimated before the order search, which takes 0.1 s or more."""
 
 HARD_ELIMINATION_SECONDS = 100.0
 """Estimated seconds of an elimination above which soft local consistency gets a turn limited by nodes."""
@@ -39,8 +40,8 @@ SECOND_TURN_ELIMINATION_SECONDS = 5.0
 """Estimated seconds of an elimination above which soft local consistency gets a second turn before it."""
 
 MINI_BUCKET_SECONDS, FEW_VARIABLES, FEW_VARIABLES_SHARE = 1.0, 8, 0.65
-"""Seconds of a round of mini-buckets; and number of variables in a message, also as a share of those of the largest
-table, up to which a round is not worthwhile."""
+"""Largest seconds of a round of mini-buckets. A round is not worthwhile if mini-buckets of this time have at most
+``FEW_VARIABLES`` variables, and at most ``FEW_VARIABLES_SHARE`` of those of the largest table."""
 
 UNREACHABLE_CELLS_PER_BYTE = 2.0**10
 """Number of cells of the largest table, per byte of memory, above which no better order is searched for: a search
@@ -50,7 +51,7 @@ ZEROS_SHARE = 0.25
 """Share of zeros among the tables' cells above which sparse tables may be much smaller than dense ones."""
 
 SEARCHED_ORDER_FACTOR = 4.0
-"""Memory of the order after a search, as a multiple of the memory limit, above which no order is expected to fit: a
+"""No order is expected to fit if the order found by a search needs more than this multiple of the memory limit: a
 longer search saves only about a factor of two."""
 
 MAX_SLICED_PLAN_SECONDS = 1e7
@@ -308,7 +309,7 @@ def needs_order_search(facts: Facts) -> bool:
 
 
 def is_out_of_reach(order: Order, facts: Facts) -> bool:
-    """Return whether an order needs too much memory for a search to make it fit."""
+    """Return whether an order needs so much memory that a search is not expected to find one that fits."""
     reach = UNREACHABLE_CELLS_PER_BYTE
     return order.largest_table > reach and order.largest_table > reach * facts.memory_bytes
 

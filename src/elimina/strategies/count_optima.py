@@ -62,7 +62,7 @@ def count_optima(facts: Facts, _: Row) -> Portfolio:
             f"task count-optima needs integer costs, and this model has {kind}: round them first ({converter})"
         )
     if _may_search(facts) and when.ORDER_IS_OPEN.holds(facts) and when.QUICK_ORDER_IS_FAR_TOO_LARGE.holds(facts):
-        # A search for an order takes seconds, and no order has tables that fit.
+        # The search for an order is skipped: it takes seconds, and no order is expected to have tables that fit.
         return (yield from _bounded_optima(facts, _too_large(facts.quick_order.total_cells, facts.quick_order.width)))
     planned = solver.plan(replace(options, slices="never", scratch=None, tables="dense")).planned
     if planned.plan.has_large_steps:

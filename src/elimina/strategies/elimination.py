@@ -53,7 +53,7 @@ def _planned(facts: Facts, options: CheckedOptions) -> Attempt:
 
 
 def plan_in_slices(facts: Facts, _: Row) -> Attempt:
-    """Repeat the plan with the call's options: in slices if it does not fit."""
+    """Plan again with the call's options: in slices if the plan does not fit otherwise."""
     facts.prepared = facts.solver.plan(facts.options, facts.refinements)
     return Attempt()
 
@@ -124,18 +124,18 @@ def _is_worth_finer_slices(facts: Facts, plan: Plan) -> bool:
 
 
 def bounds_of_tables(facts: Facts, row: Row) -> Strategy | Attempt:
-    """Return a strategy with bounds from each single table; without such bounds, return the last failure."""
+    """Return a strategy with bounds from the best value of each table; without such bounds, return the last failure."""
     result = facts.solver.first_bounds(row.memory_share)
     return Attempt(None, facts.failure) if result is None else Strategy(facts.call, "bounds", lambda _: result)
 
 
 def quick_bounds(facts: Facts, _: Row) -> Strategy | Attempt:
-    """Return a strategy with the smallest mini-buckets in a quick order; an empty outcome if they do not exist."""
+    """Return a strategy with the next larger mini-buckets, at first the smallest; an empty outcome without any."""
     return facts.solver.next_rung() or Attempt()
 
 
 def sum_bounds(facts: Facts, row: Row) -> Strategy:
-    """Return a strategy with weighted mini-buckets with optimised weights and cost shifts."""
+    """Return a strategy that bounds a sum by weighted mini-buckets, with optimised weights and cost shifts."""
 
     def work(budget: Budget) -> Result:
         from elimina.methods.task_bounds import bounded_task

@@ -32,7 +32,7 @@ HOPELESS_ELIMINATION_SECONDS = 1e5
 would not make the elimination short enough."""
 
 SHORT_ELIMINATION_SECONDS = 0.1
-"""Estimated seconds below which an elimination is short: neither a better order nor an earlier search saves time."""
+"""Estimated seconds below which an elimination is short: neither a better order nor a search before it saves time."""
 
 
 class Facts:
@@ -43,7 +43,7 @@ class Facts:
     Args:
         solver: Solver of the question.
         options: Options of the solver, or of one of its plans.
-        refinements: Number of times that tuples exceeded the memory.
+        refinements: Number of earlier plans of this call whose tuples exceeded the memory.
 
     Attributes:
         failure: Failure of the last strategy; None: it succeeded.

@@ -15,7 +15,7 @@ from elimina.strategies.strategy import Strategy
 
 
 def filtering(problem: Problem, options: CheckedOptions, run: Call, seconds: float) -> Strategy:
-    """Return filtered elimination with a time limit, which drops assignments worse than the best one so far."""
+    """Return filtered elimination for at most ``seconds``; it drops assignments worse than the best one so far."""
 
     def work(budget: Budget) -> Result:
         incumbent = budget.best_result

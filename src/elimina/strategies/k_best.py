@@ -32,7 +32,8 @@ SEARCH_TIME_SHARE = 0.5
 """Share of the remaining time for branch and bound, if exact messages do not fit."""
 
 AGE_FACTOR, SHORTEST_TURN_SECONDS, LONGEST_TURN_SECONDS = 1.5, 0.2, 20.0
-"""Time of a method that starts from an optimum: as a multiple of the call's time, and its limits in seconds."""
+"""Time of a method that starts from an optimum: as a multiple of the call's time so far, and its least and largest
+value in seconds."""
 
 SHIFT_TIME_SHARE = 0.1
 """Share of the time of branch and bound after which no further pass of cost shifting is begun."""

@@ -23,8 +23,8 @@ LONGEST_SEARCH_SECONDS = 60.0
 """Largest time of search before a plan, in seconds; search that alternates with filtering begins with twice as much."""
 
 SHORTEST_FILTER_SECONDS, LONGEST_FILTER_SECONDS = 0.2, 1.0
-"""Least and largest seconds of the first filtering, which takes as long as the elimination would take. It answers files
-of SPOT5 within a second, but colourings not within a minute."""
+"""Least and largest seconds of the first filtering. Within these limits, it gets as much time as elimination would
+take. It answers files of SPOT5 within a second, but colourings not within a minute."""
 
 ROUND_SECONDS_PER_SECOND = 1.0
 """Largest time of a round of mini-buckets, relative to the estimated time of elimination: an unsuccessful round then at

@@ -48,7 +48,7 @@ class Row(NamedTuple):
         seconds: Time budget with one thread, in seconds.
         is_shared: True if several threads share the work, which shortens the time (``turn_share``).
         memory_share: Share of the host's memory for copies of tables.
-        ends: Kind of outcome that makes this row the last one: an answer, a failure, either, or neither.
+        ends: Kind of outcome after which no further row runs: an answer, a failure, any outcome, or none.
         rows: Inner rows.
     """
 

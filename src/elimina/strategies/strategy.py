@@ -60,7 +60,8 @@ class Attempt(NamedTuple):
 
 
 Portfolio = Generator[Strategy, Attempt, Attempt]
-"""Generator of strategies: it receives each outcome, and returns the overall outcome; a failure ends the call."""
+"""Generator of strategies: it receives each outcome, and returns the overall outcome. The call fails if that is a
+failure."""
 
 
 def portfolio_of(strategy: Strategy) -> Portfolio:

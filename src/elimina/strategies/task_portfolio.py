@@ -1,4 +1,4 @@
-"""The schedule of each task, found by the module with its rows."""
+"""The schedule of each task: the rows of the module that belongs to the task."""
 
 from __future__ import annotations
 
