@@ -62,7 +62,7 @@ _SAMPLED_CASES = 64
 
 
 class CaseByCase:
-    """A method that answers cases one by one with the same plan, whose steps omit the axes of observed variables.
+    """A method that answers cases one by one with a shared plan, without the axes of observed variables in its steps.
 
     Args:
         planned: A plan for a single case, on the CPU.
@@ -121,7 +121,7 @@ class CaseByCase:
 
 
 class PlannedCases(CaseByCase):
-    """A method that answers cases one by one, each by its own plan, or by a shared one if that is too large."""
+    """A method that answers cases one by one, each by its own plan, or by a shared plan if its own is too large."""
 
     def least_seconds(self, values: Codes) -> float:
         """Return a quick lower bound on the seconds of a case on one thread: two steps per unobserved variable."""

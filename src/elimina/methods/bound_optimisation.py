@@ -301,7 +301,8 @@ class BoundOptimisation:
             yield from self._improve_sides(runs, end)
             if self._sums_slices and self._upper > -math.inf:
                 lower = below.slices(above.assignments(self._options.seed), below.is_divided)
-                # Slices that do not improve this bound are not tried with larger mini-buckets, where they take longer.
+                # If slices do not improve this bound, they are not tried with larger mini-buckets: they take longer
+                # there.
                 self._sums_slices = lower > self._lower
                 self._lower = max(self._lower, lower)
                 yield self._bounds(tree)

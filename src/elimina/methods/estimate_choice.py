@@ -22,8 +22,7 @@ DOUBT_SHARE = 0.25
 error of the other method explains a part of the distance."""
 
 RELIABLE_TRUST = 3
-"""Least rank at which the error that a method states is trusted: it is usually within a factor of three of the true
-error."""
+"""Least rank at which a method's stated error is trusted: it is usually within a factor of three of the true error."""
 
 SUM_DOUBT_SHARE = 0.5
 """Least error of marginals, if no samples decide, as a share of the error of the sum's logarithm for each variable."""

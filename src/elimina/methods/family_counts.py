@@ -172,7 +172,7 @@ class WeightedRows(NamedTuple):
     Attributes:
         values: int32 array of shape ``(rows, variables)``: indices of the states, -1 for missing cells.
         weights: Number of occurrences of each row.
-        first: For each row, the number of its first occurrence in the frame.
+        first: Number of the first occurrence of each row in the frame.
     """
 
     values: Codes

@@ -189,7 +189,7 @@ class FilteredSolutions(NamedTuple):
 def filtered_solutions(
     problem: Problem, k: int, limits: SearchLimits, memory: int, seed: int, start: Sequence[int] | None
 ) -> FilteredSolutions:
-    """Find the best assignments by eliminations that keep only tuples that may be part of one of them.
+    """Find the best assignments by eliminations; these keep only tuples that may be part of a best assignment.
 
     Args:
         problem: Problem of the task ``mpe`` with free variables, and with all values of all variables.

@@ -357,7 +357,7 @@ def importance_sampling(problem: Problem, options: CheckedOptions, limits: Limit
 
 
 class _Race:
-    """Estimators that draw samples in turn; an estimator is dropped when its sum is probably below that of the best.
+    """Estimators that draw samples in turn; an estimator is dropped if its sum is probably below the best estimator's.
 
     Args:
         problem: Problem of the task ``pr``.
@@ -391,7 +391,7 @@ class _Race:
         return max(self.estimators, key=lambda estimator: estimator.least_sum)
 
     def draw(self, seconds: float) -> None:
-        """Draw samples for equal shares of the time; drop estimators whose sum is probably below that of the best."""
+        """Draw samples for equal shares of the time; drop estimators if their sums are probably below the best."""
         for estimator in self.estimators:
             end = time.monotonic() + seconds / len(self.estimators)
             estimator.draw()

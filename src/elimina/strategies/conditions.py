@@ -31,7 +31,7 @@ SEARCH_START_SECONDS_PER_VARIABLE = 3e-5
 on circuits and mastermind). Shorter eliminations come before search."""
 
 LARGE_MODEL_VARIABLES = 200_000
-"""Number of variables above which posteriors are estimated before the order search, which takes 0.1 s or more."""
+"""Number of variables above which posteriors are estimated before the order search: the search takes 0.1 s or more."""
 
 HARD_ELIMINATION_SECONDS = 100.0
 """Estimated seconds of an elimination above which soft local consistency gets a turn limited by nodes."""
@@ -309,7 +309,7 @@ def needs_order_search(facts: Facts) -> bool:
 
 
 def is_out_of_reach(order: Order, facts: Facts) -> bool:
-    """Return whether an order needs so much memory that a search is not expected to find one that fits."""
+    """Return whether an order needs far too much memory: a search is not expected to find an order that fits."""
     reach = UNREACHABLE_CELLS_PER_BYTE
     return order.largest_table > reach and order.largest_table > reach * facts.memory_bytes
 
