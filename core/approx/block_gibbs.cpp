@@ -11,8 +11,8 @@ namespace elimina::approx {
 
 namespace {
 
-// Largest number of covers: sets of blocks that together contain all variables. Each sweep uses a cover drawn at
-// random.
+// Largest number of covers. A cover is a set of blocks that together contain all variables. Each sweep uses a cover
+// drawn at random.
 constexpr std::size_t kCovers = 3;
 
 }  // namespace
@@ -59,8 +59,8 @@ void BlockGibbs::draw(const ConditionedTree& block, std::size_t chain, std::size
 
 void BlockGibbs::exchange(const ConditionedTree& block, std::size_t chain, std::size_t power, const Counts& counts) {
   const std::size_t first = chain * powers() + power, second = first + 1;
-  // Logarithms of the sum over the block for each replica's state at each of the two powers; `second_at_first`: the
-  // second replica's state at the first power.
+  // Logarithms of the sum over the block, for the states of both replicas and for both powers. `second_at_first`:
+  // states of the second replica, first power.
   const double first_at_first = collect(block, power, first), second_at_first = collect(block, power, second);
   const double first_at_second = collect(block, power + 1, first), second_at_second = collect(block, power + 1, second);
   double* const moments = counts.moments.data() + (power + 1) * kMoments;

@@ -15,19 +15,19 @@ class BlockGibbs {
  public:
   // `values`: values of all factors, positive and at most 1, one factor after another. Each chain has a replica for
   // each of the `powers` of the product of all factors; the first power is 1. Replicas of neighbouring powers exchange
-  // states (Geyer 1991, "Markov chain Monte Carlo maximum likelihood"); the block's variables are summed out of the
-  // probability of an exchange. Chains start at random states. `max_cells`: largest number of cells of a table over a
-  // variable that is eliminated and its neighbours.
+  // states (Geyer 1991, "Markov chain Monte Carlo maximum likelihood"); the probability of an exchange is computed with
+  // the block's variables summed out. Chains start at random states. `max_cells`: largest number of cells of a table
+  // over a variable that is eliminated and its neighbours.
   BlockGibbs(std::vector<std::int64_t> sizes, const ScopeList& scopes, const std::vector<double>& values,
              std::vector<double> powers, std::size_t chains, std::uint64_t seed, double max_cells);
 
-  // Draws each variable of each chain at least once a sweep, and adds the marginals of each block given the other
-  // variables (Rao and Blackwell) to the chain's sums. `sums`: sums of each chain, one variable after another; `draws`:
-  // number of draws of each chain and variable. Only replicas of power 1 count in `sums` and `draws`. `moments`: for
-  // each chain and power, the sums of 1, x, x^2 and exp(x) over the exchanges with the previous power. Here x = log
-  // S(previous power) - log S(own power), and S(p) is the sum over the block of the p-th power of the product, given
-  // the replica's other states. Returns the number of complete sweeps, which is smaller than `sweeps` on a stop
-  // request.
+  // Draws each variable of each chain at least once a sweep. `sums`: for each chain, one variable after another, the
+  // sums of the marginals that the variables had in their blocks given all other variables (Rao and Blackwell);
+  // `draws`: number of draws of each variable of each chain. Only replicas of power 1 count in `sums` and `draws`.
+  // `moments`: for each chain and power, the sums of 1, x, x^2 and exp(x) over the proposed exchanges with the previous
+  // power. Here x = log S(previous power) - log S(own power), and S(p) is the sum over the block of the p-th power of
+  // the product, given the replica's other states. Returns the number of complete sweeps, which is smaller than
+  // `sweeps` on a stop request.
   std::uint64_t run(std::uint64_t sweeps, std::span<double> sums, std::span<double> draws, std::span<double> moments);
 
   static constexpr std::size_t kMoments = 4;
@@ -36,7 +36,7 @@ class BlockGibbs {
   std::size_t powers() const { return powers_.size(); }
   std::size_t variables() const { return sizes_.size(); }
   std::size_t cells() const { return std::size_t(begins_.back()); }
-  // Number of cells of the largest block's tables.
+  // Largest number of cells that the tables of a block have in total.
   std::int64_t table_cells() const;
 
  private:

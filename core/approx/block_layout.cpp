@@ -6,8 +6,9 @@
 namespace elimina::approx {
 namespace {
 
-// Adds to or overwrites the runs of a block. The source of a run is a single cell (`kRepeats`) or as many consecutive
-// cells. The compiler unrolls the inner loop if `run` is a small constant.
+// Adds a source to the runs of a block, or overwrites the runs (`kReplaces`). The source of each run is a single cell
+// (`kRepeats`), or as many consecutive cells as the run has. The compiler unrolls the inner loop if `run` is a small
+// constant.
 template <bool kReplaces, bool kRepeats>
 inline void spread_runs(std::span<const int> offsets, i64 run, const double* __restrict source,
                         double* __restrict block) {

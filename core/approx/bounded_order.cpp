@@ -24,7 +24,7 @@ std::vector<std::vector<std::int32_t>> neighbours_of(std::size_t variables, cons
 std::vector<std::int32_t> bounded_order(std::span<const std::int64_t> sizes,
                                         std::vector<std::vector<std::int32_t>> neighbours, double max_cells,
                                         const std::vector<bool>& is_drawn, std::mt19937_64& random) {
-  // cells of the variable's table, a random number for ties, the variable
+  // Number of cells of a variable's table, a random number that breaks ties, and the variable.
   using Key = std::tuple<double, std::uint64_t, std::int32_t>;
   std::set<Key> smallest;
   std::set<std::tuple<bool, Key>> largest;

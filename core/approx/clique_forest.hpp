@@ -8,7 +8,7 @@
 
 namespace elimina::approx {
 
-// Ranks of variables, ascending: the first one is the slowest axis of a table.
+// Ranks of variables (positions in the elimination order), ascending: the first one is the slowest axis of a table.
 using Scope = std::vector<int>;
 
 Scope joined(std::span<const int> first, std::span<const int> other);

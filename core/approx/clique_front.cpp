@@ -103,7 +103,8 @@ void CliqueFront::separate(int variable, i64 most_cells) {
   }
 }
 
-// Splits a clique into two, each with only one of two variables.
+// Removes the edge between variables `first` and `second`: splits the clique into one without `first` and one without
+// `second`.
 void CliqueFront::split(int clique, int first, int second) {
   divergence_ += information(clique, std::span(&first, 1), std::span(&second, 1));
   const int origin = sources_[clique];

@@ -26,9 +26,9 @@ class CliqueFront : public CliqueForest {
   void separate(int variable, i64 most_cells);
 
   // Removes one variable from the clique at `position` of a path. Candidates are the variables that the clique shares
-  // with a neighbour on the path, except for those in `needed`; the removal has to lose the least information relative
-  // to the logarithm of the variable's number of states. The variable stays on that neighbour's side of the tree, and
-  // is removed from all other cliques with the variable.
+  // with a neighbour on the path, except for those in `needed`. The chosen one loses the least information relative to
+  // the logarithm of its number of states. It stays on that neighbour's side of the tree, and is removed from all other
+  // cliques that contain it.
   void shorten(std::span<const int> path, std::size_t position, std::span<const int> needed);
 
  private:

@@ -187,7 +187,7 @@ bool ConditionedTree::is_accurate(const TreeTables& tables) const {
   const auto unfinished = std::ranges::find(tables.log_scales, -kUnlimited) - tables.log_scales.begin();
   const bool is_zero = std::size_t(unfinished) < nodes_.size();
   const std::size_t joined = std::size_t(unfinished) + is_zero;
-  // logarithms of the product of the scales below 1 from each node to its root
+  // For each node, the logarithm of the product of all scales below 1 on the path from the node to its root.
   std::vector<double> paths(nodes_.size());
   for (std::size_t number = joined; number-- > 0;) {
     const Node& node = nodes_[number];

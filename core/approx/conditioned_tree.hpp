@@ -37,7 +37,8 @@ class ConditionedTree {
   void add_marginals(double weight, std::span<double> sums, TreeTables& tables) const;
 
   std::span<const std::int32_t> order() const { return order_; }
-  // Number of cells of the working memory, and of all cliques together, although these are never stored whole.
+  // `table_cells`: number of cells of the working memory. `joined_cells`: number of cells of all cliques together;
+  // cliques are never stored as a whole.
   std::int64_t table_cells() const { return factor_cells_ + message_cells_ + largest_row_ + largest_sums_; }
   std::int64_t joined_cells() const { return joined_cells_; }
 

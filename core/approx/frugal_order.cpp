@@ -27,7 +27,7 @@ std::vector<int> frugal_order(const plan::PlannedTree& planned) {
     children.append(sorted);
     if (tree.parents[node] < 0) stack.push_back(node);
   }
-  // Collects parents before children, and the last child first; the reverse is the order.
+  // Lists parents before children, and a node's last child first. The reverse of this list is the elimination order.
   std::vector<int> order;
   while (!stack.empty()) {
     const int node = stack.back();

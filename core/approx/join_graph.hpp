@@ -21,8 +21,9 @@ class JoinGraph {
   JoinGraph(std::vector<std::int64_t> sizes, ScopeList scopes, std::span<const std::int32_t> ends,
             const ScopeList& separators);
 
-  // Multiplies each cluster's table by a factor over some of its variables; `values`: values of all factors, at least
-  // 0. Returns false if a factor does not fit its cluster, or the number of values is wrong.
+  // Multiplies factors into the tables of clusters. `clusters`: the cluster of each factor, which contains the factor's
+  // variables (`scopes`); `values`: values of all factors, at least 0. Returns false if a factor does not fit its
+  // cluster, or if the number of values is wrong.
   bool multiply(std::span<const std::int64_t> clusters, const ScopeList& scopes, std::span<const double> values);
 
   // Updates clusters until no message changes by more than `tolerance`, or `updates` times; returns true if all

@@ -57,7 +57,8 @@ struct Interface {
   RootedCliques cliques;
   std::vector<int> sources;  // for each clique, the clique of the previous tree that contains it
   std::vector<int> targets;  // for each clique, the clique of the next tree that contains it
-  // Factors of all cliques from the previous tree and from the next one, and the natural logarithms of their scales.
+  // Factors of all cliques, as received from the previous tree (`forward`) and from the next one (`backward`), and the
+  // natural logarithms of their scales.
   std::vector<double> forward, backward;
   double forward_scale = 0, backward_scale = 0;
 

@@ -1,8 +1,8 @@
 // Loopy belief propagation on factors, without an order of elimination or clusters (Pearl 1988, "Probabilistic
 // Reasoning in Intelligent Systems", section 4.4). A sweep passes over all factors, forward or backward in turn. Each
 // factor computes its messages from the latest beliefs, so that a change reaches all later factors of the sweep. Time
-// of a sweep and memory are proportional to the size of all factors, so this makes the first estimate of very large
-// models.
+// of a sweep and memory are proportional to the size of all factors, so this method gives the first estimate for very
+// large models.
 #pragma once
 #include <cstdint>
 #include <span>

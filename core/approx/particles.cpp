@@ -33,8 +33,8 @@ double Particles::share_out() {
 }
 
 void Particles::resample_if_uneven(i64 number, double point) {
-  // `even`: range of the log-weights below which samples count as even; `least_share`: effective share of samples below
-  // which they are resampled.
+  // `even`: range of the log-weights below which samples count as even; `least_share`: samples are resampled if their
+  // effective number is below this share of their number.
   constexpr double even = 0.5, least_share = 0.5;
   const auto [low, high] = std::minmax_element(logs_.begin(), logs_.end());
   if (*high - *low < even || *high == kNothing) return;

@@ -72,7 +72,8 @@ ELIMINA_FUSED_VERSIONS void sum_pairs_with_shares(const double* first, const dou
   sum_pairs<true>(first, second, columns, weight, sums, shares);
 }
 
-// Sums any number of rows. If a column's sum is 0, its peak is minus infinity, and 0 is subtracted instead.
+// Sums any number of rows. The largest term of a column (`peaks`; the smallest one for a negative weight) is subtracted
+// from all terms before exponentials are taken. If it is minus infinity, 0 is subtracted instead.
 ELIMINA_FUSED_VERSIONS void sum_rows(double* __restrict terms, i64 rows, i64 columns, double weight,
                                      double* __restrict sums, Share* __restrict shares, i64 share_stride) {
   const double sign = weight < 0 ? -1 : 1, scale = 1 / weight;

@@ -118,7 +118,7 @@ bool RegionPropagation::filter_tuples() {
         has_changed = true;
         for (const std::uint32_t edge : outer.edges) is_waiting[edges_[edge].inner] = true;
       }
-      // After an interruption, some impossible tuples remain, which does not change the sums.
+      // If the loop is stopped here, some impossible tuples remain. They do not change the sums.
       if (look(inner.cells * std::int64_t(inner.last - inner.first))) has_changed = false;
     }
   }
@@ -175,8 +175,9 @@ double RegionPropagation::update(std::size_t number, double damping) {
   const std::int64_t cells = inner.cells, count = std::int64_t(inner.last - inner.first);
   double* belief = inner_logs_.data() + inner.begin;
   const double* tangent = is_tangent_ ? tangents_.data() + inner.begin : belief;
-  // The new logarithms are the sum of logarithms below divided by `weight`, at least 1. The difference between `weight`
-  // and `plain_weight` is the weight of `tangent`: the previous belief or, in the double loop, the tangent point.
+  // The new belief's logarithm is a sum (computed below) divided by `weight`, which is at least 1. In this sum,
+  // `tangent` has the weight `weight` - `plain_weight`. It is the previous belief or, in the double loop, the tangent
+  // point.
   const double plain_weight = double(count) + inner.number;
   const double weight = std::max(1.0, is_tangent_ ? double(count) + inner.convex_number() : plain_weight);
   // Marginals of the outer regions over the inner one's variables, and the logarithms of their inverses.

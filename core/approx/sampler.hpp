@@ -8,9 +8,9 @@
 
 namespace elimina::approx {
 
-// A sampler of variables by the tables of their buckets. A bucket's tables are over its variable and variables with
-// higher numbers, and the highest number is drawn first. A variable is drawn in proportion to the product of its
-// bucket's tables, which hold natural logarithms.
+// Draws variables from the tables of their buckets. A bucket's tables are over its variable and variables with higher
+// numbers, and the highest number is drawn first. A variable is drawn in proportion to the product of its bucket's
+// tables, which hold natural logarithms.
 // A weighted bucket multiplies the sample's weight by (sum of that product over its variable) / (product of the
 // messages that the bucket has sent). If weighted mini-buckets sent them, this quotient is at most 1 (Hoelder's
 // inequality). The bucket of a variable that was eliminated exactly needs no weight: the quotient is 1.

@@ -227,8 +227,9 @@ int TreeBuilder::gather(Growing& tree, std::span<const int> shared) {
   }
 }
 
-// Removes dependences from a front. Ends once the clique with most of the variables `shared` has all of them, or once
-// another one of them can be carried to this clique without making a clique too large.
+// Removes dependences from a front. Consider the clique with most of the variables `shared`. The removals end once this
+// clique has all of these variables, or once another one of them can be carried to it without making any clique too
+// large.
 void TreeBuilder::shorten(CliqueFront& front, std::span<const int> shared) {
   for (;;) {
     std::vector<int> candidates;
@@ -245,7 +246,7 @@ void TreeBuilder::shorten(CliqueFront& front, std::span<const int> shared) {
   }
 }
 
-// Returns the clique with most of these variables; of several, the smallest.
+// Returns the candidate with most of the variables `shared`; of several, the smallest.
 int TreeBuilder::nearest(const CliqueForest& forest, std::span<const int> candidates,
                          std::span<const int> shared) const {
   const auto key = [&](int number) {
@@ -256,8 +257,8 @@ int TreeBuilder::nearest(const CliqueForest& forest, std::span<const int> candid
   return *std::ranges::min_element(candidates, {}, key);
 }
 
-// Returns the path from a clique to the nearest one with a variable. If no connected clique has it, the clique is
-// linked to `end`, which has the variable.
+// Returns the path from the clique `start` to the nearest clique with the variable. If no clique connected to `start`
+// has it, `start` is linked to `end`, which has the variable.
 std::vector<int> TreeBuilder::path(CliqueForest& forest, int start, int variable, int end) const {
   std::vector<int> way = forest.path(start, variable);
   if (!way.empty()) return way;
@@ -265,7 +266,8 @@ std::vector<int> TreeBuilder::path(CliqueForest& forest, int start, int variable
   return {start, end};
 }
 
-// Returns the scopes that carry a variable along a path to the path's first clique.
+// Returns the scopes that all cliques of a path but the last need, so that the variable is carried from the last clique
+// to the first one.
 std::vector<Scope> TreeBuilder::needs(const CliqueForest& forest, std::span<const int> path,
                                       std::span<const int> shared, int variable) const {
   std::vector<Scope> scopes;

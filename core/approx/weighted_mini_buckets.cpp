@@ -22,7 +22,7 @@ constexpr double kUlps = 8;
 // Limits on the logarithm of a weight's absolute value: beyond them the bound hardly changes, and rounding grows.
 constexpr double kLeastLog = -9, kMostLog = 6;
 
-// Offsets of the messages; each one lives from its node to the node's parent.
+// Offsets of the messages. The memory of a message is reused once the parent of its node has read it.
 struct LiveMessages {
   std::vector<i64> offsets;
   i64 height;
@@ -115,7 +115,8 @@ WeightedMiniBuckets::WeightedMiniBuckets(const plan::PlannedTree& planned, std::
     for (const int v : clique) strides.push_back(along[v]);
     for (const int v : scope) along[v] = 0;
   };
-  // Shifts of each partitioned bucket, over the first variables that all of its mini-buckets share.
+  // Scope of the shifts of each partitioned bucket: the variables that all of its mini-buckets share, at most the first
+  // `shared` ones.
   number_.assign(nodes, -1);
   std::vector<int> scope;
   for (int first = 0, last; first < nodes; first = last) {

@@ -15,8 +15,8 @@ namespace elimina::approx {
 // where the weights of a variable's mini-buckets add up to its total weight (1; for a maximised variable, a small
 // number or 0). If all weights are positive, the bound is an upper one; if one is positive and the others negative, a
 // lower one. Shifts move costs between the mini-buckets of a variable.
-// Messages of the upward pass, and beliefs of separators in the downward pass, live only from a node to its parent. For
-// each node, the shares of its variable's states are kept between the passes.
+// The message of a node (upward pass) or the belief of its separator (downward pass) is in memory only between the
+// steps of the node and its parent. For each node, the shares of its variable's states are kept between the passes.
 class WeightedMiniBuckets {
  public:
   // `values`: logarithms of the tree's factors, row-major over their sorted scopes, one after another. `weights`: a
@@ -25,15 +25,15 @@ class WeightedMiniBuckets {
                       int shared);
 
   // Number of parameters. The parameters are the shifts of all mini-buckets of partitioned buckets, then the logarithms
-  // of the absolute values of the mini-buckets' weights. If all weights of a bucket are positive, they are then divided
-  // by their sum.
+  // of the absolute values of the mini-buckets' weights. If all weights of a bucket are positive, the weights given by
+  // these logarithms are divided by their sum.
   i64 parameters() const { return shifts_ + i64(divided_.size()); }
   std::size_t variables() const { return sizes_.size(); }
   i64 shifts() const { return shifts_; }
   std::vector<double> initial() const;
 
   // Returns initial parameters from those of mini-buckets along the same order with another i-bound: each shift and
-  // weight goes to the mini-bucket that has most variables in common with its previous one.
+  // weight goes to the mini-bucket that has most variables in common with the one it belonged to before.
   std::vector<double> continued(const WeightedMiniBuckets& other, std::span<const double> parameters) const;
 
   // Sets the total weight of each variable, by position in the order.

@@ -24,7 +24,7 @@ struct Scopes {
 };
 
 // Returns the first cell of each function, and the end of the last function's cells. Raises ValueError or IndexError if
-// scopes and cells do not fit.
+// the scopes are invalid, or do not match the number of cells.
 inline std::vector<std::size_t> checked_cells(const std::vector<int>& sizes, const Scopes& scopes,
                                               std::size_t cell_count) {
   const auto& [starts, members] = scopes;
@@ -36,7 +36,7 @@ inline std::vector<std::size_t> checked_cells(const std::vector<int>& sizes, con
     std::size_t product = 1;
     for (const elimina::network::Var v : scopes[f]) {
       if (v < 0 || std::size_t(v) >= sizes.size()) throw nanobind::index_error("a scope names no variable");
-      // The product is capped at one more than the number of costs, so that it cannot overflow.
+      // The product is capped at `cell_count` + 1, so that it cannot overflow.
       product = std::min(product * std::size_t(sizes[v]), cell_count + 1);
     }
     cells[f + 1] = std::min(cells[f] + product, cell_count + 1);

@@ -24,7 +24,8 @@ using namespace nb::literals;
 namespace elimina::cp {
 namespace {
 
-// An argument of a constraint: k constants, or k rows of variable (-1: a constant), scale and offset for views.
+// An argument of a constraint: an array of k constants, or an array of k rows, one for each view, with the view's
+// variable (-1: a constant), scale and offset.
 using Numbers = nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu>;
 using RuleOfSearch = std::tuple<Numbers, std::string, std::string>;
 using RelaxationOfSearch = std::tuple<Numbers, std::optional<double>>;
@@ -134,7 +135,7 @@ std::vector<Hint> hints_of(Model& model, const HintsOfSearch& hints) {
   return result;
 }
 
-// Returns the options of a search, for which the model is closed.
+// Returns the options of a search. Raises ValueError if the model has already been searched.
 Options options_of(Model& model, const std::vector<RuleOfSearch>& rules, const std::optional<Numbers>& minimise,
                    const std::optional<RestartsOfSearch>& restarts, const std::optional<RelaxationOfSearch>& relax,
                    bool free, std::uint64_t seed, double seconds, double nodes, double failures) {
@@ -196,7 +197,7 @@ Values sizes(const Model& model) {
   return result;
 }
 
-// Propagates to a fixpoint; returns nullopt if the time is up before. Raises the exception of a signal's handler.
+// Propagates to a fixpoint; returns nullopt if the time limit comes first. Raises the exception of a signal's handler.
 std::optional<bool> propagate(Model& model, double seconds) {
   model.searched = true;
   Engine& engine = model.solver.engine();
@@ -223,7 +224,8 @@ std::optional<bool> propagate(Model& model, double seconds) {
   return is_consistent;
 }
 
-// Decides and propagates on a new level; returns false if that fails. The new level stays in any case.
+// Opens a level, makes the decision on it, and propagates; returns false after a conflict. The level stays open in any
+// case.
 bool decide(Model& model, int var, Value value, bool is) {
   model.searched = true;
   const View x = model.known({var < 0 ? INT32_MAX : var});
@@ -321,8 +323,9 @@ void bind_cp(nb::module_& m) {
               Model& model = nb::cast<Model&>(copy);
               options = options_of(model, rules, minimise, restarts, relax, free, seed, seconds, nodes, failures);
               options.portfolio = portfolio.has_value();
-              // With several threads, the first pause comes after a tenth of a second: most searches have a solution by
-              // then, and threads continue during a pause.
+              // Times in seconds at which the search returns to Python without a solution. With several threads, the
+              // first such pause comes after 0.1 s, when most searches have a solution; the threads continue during a
+              // pause.
               if (portfolio) options.pauses = {copies.size() > 1 ? 0.1 : 0.0, 2};
               if (portfolio) std::tie(options.stretch_scale, options.has_orderings) = *portfolio;
               if (hints) options.hints = hints_of(model, *hints);

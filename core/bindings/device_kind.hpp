@@ -23,9 +23,9 @@ struct DeviceKind {
   }
 };
 
-// Returns a function that finds a solver's device. It gets a future from `find`, and returns nullopt until the future
-// is done. The result of the future is a device kind or None; the function returns nullptr for None or an unusable
-// device.
+// Returns a function that finds a solver's device. The returned function gets a future from `find`, and returns nullopt
+// until the future is done. The result of the future is a device kind or None. For None or an unusable device, the
+// returned function gives nullptr.
 inline Solver::FindDevice finder_of(nanobind::object find) {
   return
       [find = std::move(find), future = nanobind::object()]() mutable -> std::optional<std::unique_ptr<FilterDevice>> {

@@ -22,7 +22,7 @@ using namespace nb::literals;
 namespace elimina::cp {
 namespace {
 
-// Returns a row of variable (-1: a constant), scale and offset for each view.
+// Returns an array with a row for each view: its variable (-1: a constant), scale and offset.
 Array<std::int64_t, 2> rows_of(const Argument& views) {
   Values rows;
   for (const View x : views) rows.insert(rows.end(), {x.var, x.scale, x.offset});
@@ -158,7 +158,8 @@ class FlatZinc {
   }
   bool is_unbounded() const { return instance_->is_unbounded(); }
 
-  // Floats are integers in units of their last decimal.
+  // Returns the model's variables, constraints and outputs. Floats are recorded as integers in units of their last
+  // decimal.
   Recording record(nb::object poll) const {
     Ended ended;
     const flatzinc::Poll go_on = [&] { return report(poll, ended); };
@@ -190,7 +191,7 @@ class FlatZinc {
     std::unique_ptr<flatzinc::Instance> instance;
   };
 
-  // Posts the same items to a further solver for each of `count` threads.
+  // Makes `count` further solvers, one for each further thread, and posts the same items to each.
   void copy(int count, const nb::object& poll) {
     Ended ended;
     const flatzinc::Poll go_on = [&] { return report(poll, ended); };
@@ -227,7 +228,7 @@ class FlatZinc {
 Recording read_record(const nb::bytes& text) {
   const std::string_view view(text.c_str(), text.size());
   const auto document = flatzinc::parse_text(view, {});
-  // A record accepts any arguments, so a solver checks them first.
+  // A record accepts any arguments, so the constraints are first posted to a solver, which checks them.
   Solver solver;
   flatzinc::Instance(document, solver, {}).options();
   flatzinc::Record record;

@@ -5,9 +5,9 @@
 #include "call.hpp"
 #include "stop.hpp"
 
-// Used in loops over many Python objects: lets other threads of the interpreter run, and checks for requests to stop,
-// once in `kItems` calls. A waiting thread requests the lock only after 5 ms without a release, so releases every
-// millisecond would starve it.
+// Used in loops over many Python objects. Once in `kItems` calls, `look` lets other threads of the interpreter run, and
+// checks for requests to stop. A thread that waits for the interpreter's lock requests it only after 5 ms without a
+// release, so a release every millisecond would starve that thread.
 class Turns {
  public:
   void look() {

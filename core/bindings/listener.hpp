@@ -5,7 +5,7 @@
 
 #include "stop.hpp"
 
-// Cause of the call's end: a Python exception, which is then set, or Ctrl-C.
+// Cause of the end of a call: a Python exception (`raised`; the exception is then set), or Ctrl-C (`interrupted`).
 struct Ended {
   bool raised = false, interrupted = false;
 };
@@ -40,7 +40,7 @@ bool report(const nanobind::object& listener, Ended& ended, Arguments... argumen
   return false;
 }
 
-// Returns a poll that calls the listener.
+// Returns a function that calls the listener, to be used as the `poll` of a search.
 inline auto listener_of(const nanobind::object& listener, Ended& ended) {
   return [&](auto... arguments) { return report(listener, ended, arguments...); };
 }

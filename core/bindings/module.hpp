@@ -1,4 +1,4 @@
-// Functions that add bindings to the module, one for each topic; the file of the topic's name defines it.
+// Functions that add bindings to the module, one for each topic. Each is defined in the file named after its topic.
 #pragma once
 #include <nanobind/nanobind.h>
 

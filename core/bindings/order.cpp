@@ -52,8 +52,8 @@ bool is_small(const Graph& graph) {
 // Longest search on the caller's thread in seconds, during which Ctrl-C waits.
 constexpr double longest_at_once = 5e-3;
 
-// Searches on this thread, because starting another one may take longer. Returns no order if the search is long: then
-// only its first part is done.
+// Searches on the caller's thread, because starting another thread may take longer than a short search. Returns nullopt
+// if the search would take long; then only its first part is done.
 std::optional<Order> search_at_once(const Graph& graph, const Options& options, Search& search, Clock& clock) {
   Order order = search.begin(clock);
   if (elimina::stopped()) throw elimina::Stopped{};
@@ -74,7 +74,8 @@ std::optional<Order> search_at_once(const Graph& graph, const Options& options, 
 }
 
 // Messages of an order. `width`: largest number of variables in a message, those with a single value not counted;
-// `cells`: number of cells of each message, 0 if it exceeds 64 bits; `wide`: variables of these large messages.
+// `cells`: number of cells of each message, 0 if it exceeds 64 bits; `wide`: variables of each message whose number of
+// cells exceeds 64 bits.
 struct Messages {
   Vertex width = 0;
   std::vector<std::uint64_t> cells;

@@ -33,7 +33,7 @@ auto view_of(nb::handle_t<LaidOutSteps> self) {
   return Array<T>(items.data(), {items.size()}, self);
 }
 
-// Returns a view of one of a layout's vectors, or a list made on demand if records are deferred.
+// Returns a view of one of a layout's vectors or, if records are deferred, an array that is made on demand.
 template <auto kMember, auto kMake>
 auto view_or_make(nb::handle_t<LaidOutSteps> self) {
   const auto& laid_out = nb::cast<LaidOutSteps&>(self);
@@ -98,8 +98,8 @@ PlannedSteps make_steps(std::shared_ptr<PlannedTree> tree, const std::string& pa
   nb::gil_scoped_release release;
   check_stop();
   if (passes == "both") {
-    // A plan with a message beyond any memory is made for its figures only: planning its downward pass would take
-    // minutes.
+    // If a message fits no memory, only the figures of the plan are of use. Its downward pass is not planned, because
+    // that would take minutes.
     const bool is_possible = tree->largest() < kMostCells;
     *made.steps = both_passes(tree->tree, tree->scopes, tree->sizes, rules, is_possible ? asked : std::vector<int>(),
                               is_possible ? joint : Lists());

@@ -9,7 +9,7 @@
 
 struct TableList {
   elimina::tables::Tables tables;
-  std::vector<nanobind::object> arrays;  // Python arrays that each table reads
+  std::vector<nanobind::object> arrays;  // Python arrays that hold the numbers of each table
 };
 
 inline elimina::tables::Sense sense_of(const std::string& name) {

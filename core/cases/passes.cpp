@@ -108,7 +108,8 @@ bool CasePasses::append(const plan::Steps& steps, i64 number, CaseProgram& progr
   return true;
 }
 
-// Lists the output's axes, slow to fast, in the order of the largest table, which is then read in its own order.
+// Lists the output's axes, slow to fast, in the order that they have in the largest table. That table is then read
+// sequentially.
 void CasePasses::arrange(const plan::Steps& steps, std::span<const int> scope, std::span<const plan::Read> reads) {
   sequence_.assign(scope.begin(), scope.end());
   for (const int axis : scope) along_[axis] = std::numeric_limits<i64>::max();

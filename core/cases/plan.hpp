@@ -29,7 +29,7 @@ struct CaseProgram {
     i64 variable, from, to;  // `from`: offset in the arena; -1: the variable is observed; `to`: place in the answer
   };
   struct FactorRead {
-    i64 word, factor;  // position in the words of a factor's offset, and the factor
+    i64 word, factor;  // position in `words` of a factor's offset, and number of the factor
   };
   std::vector<i64> words, starts;
   std::vector<double> least;  // for each step, the sum of `CaseTables::least` of the factors that it reads
@@ -52,8 +52,9 @@ class CasePlanner {
   explicit CasePlanner(CaseTables tables);
   ~CasePlanner();
 
-  // Plans a case that observes the variables with a value (-1: none); the steps read the factors at these values. The
-  // plan is valid until the next call. Returns nullptr if messages do not fit, or the work is too large.
+  // Plans a case. `values`: observed value of each variable, -1 for an unobserved one. The steps read the factors at
+  // the observed values. The plan is valid until the next call. Returns nullptr if messages do not fit, or the work is
+  // too large.
   const CaseProgram* plan(const int* values, double most_work = std::numeric_limits<double>::infinity());
   // Writes the plan of an order of all variables, without observations. Returns false if a message is too large.
   bool write(const order::Order& order, CaseProgram& program) const;

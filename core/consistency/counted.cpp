@@ -12,7 +12,8 @@ namespace elimina::consistency {
 
 namespace {
 
-// Tables of fewer variables are read directly.
+// Smallest number of variables of a function whose table is replaced by a table of counts; smaller tables are read
+// directly.
 constexpr int least_counted = 5;
 
 // Largest number of members of a clique: positions are bits of a word.
@@ -21,7 +22,7 @@ constexpr std::size_t most_members = 64;
 // Largest number of values that a clique is chosen from, and of steps to choose all cliques (about half a second).
 constexpr std::size_t most_candidates = 512, most_choices = std::size_t{1} << 28;
 
-// A value of a variable with two values: twice the variable plus the value.
+// A value x of a two-valued variable v, as the number 2 v + x.
 using Literal = int;
 
 // True if the costs of (0, 1) and (1, 0) for the first variable and that at position `p` are always equal; with
@@ -114,8 +115,8 @@ class Cover {
       steps_ += others.size() + count;
     }
     while (clique.size() < most_members) {
-      // The next member conflicts with the most remaining candidates, because only candidates in conflict with it
-      // remain.
+      // The next member is the candidate in conflict with the most other candidates: only these remain candidates
+      // afterwards.
       int max_shared = -1;
       std::size_t best = 0;
       for (std::size_t i = 0; i < count; ++i) {

@@ -36,7 +36,8 @@ class DepthFirstSearch {
   // Moves to an open node. Returns false if nothing below it is cheaper than the top.
   bool enter(const Open& open, const Limits& limits);
 
-  // Continues for a number of nodes, to the end of the subtree or to a solution. Returns true for a solution.
+  // Continues the search until it finds a solution, visits the last node of the subtree, or has visited `nodes` nodes.
+  // Returns true if it ended at a solution.
   bool run(const Limits& limits, std::uint64_t nodes);
 
   const std::vector<int>& solution() const { return solution_; }
@@ -57,7 +58,7 @@ class DepthFirstSearch {
   std::uint64_t replayed() const { return replayed_; }  // number of replayed decisions
   bool done() const { return done_; }
 
-  // True after a solution that may be followed by others with the same values of all but eliminated variables.
+  // True after a solution, as long as the next solutions may differ from it in eliminated variables only.
   bool is_extending() const { return extensions_.is_started(); }
 
  private:

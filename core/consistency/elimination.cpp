@@ -22,7 +22,7 @@ struct Propagator::Term {
   std::array<const Cost*, 1 + most_neighbours> shift;
   Cost fixed;
 
-  // Moves to the row with these values of the neighbours: the costs of the variable's values.
+  // Moves to the row for these values of the neighbours. A row has the cost of each value of the variable.
   void enter(const std::array<int, most_neighbours>& value) {
     row = table;
     less = fixed;
@@ -130,7 +130,7 @@ bool Propagator::eliminate(Var v) {
   };
   each_place(v, add_term);
   if (*count > 1) {
-    // A function of exactly the neighbours becomes a part of the message.
+    // A function whose free variables are exactly the neighbours is added to the message.
     each_place(near[0], [&](const Occurrence& occurrence) {
       const auto& scope = function(occurrence.function).scope;
       int free_variables = 0;

@@ -33,8 +33,8 @@ struct Function : network::Function {
   void transpose(const std::vector<int>& size);
 };
 
-// An occurrence of a variable in a function. `fresh`: bits of the positions in the function whose variables are in no
-// earlier function of this variable.
+// An occurrence of a variable in a function. `fresh`: a bit for each position of the function, set if the variable
+// there occurs in no earlier function of this variable.
 struct Occurrence : network::Occurrence {
   std::uint64_t fresh = ~std::uint64_t{0};
 };
@@ -53,7 +53,8 @@ struct Network {
   // Appends the costs of a variable's values in its functions, while all other variables keep their values.
   void list_costs(std::vector<int>& value, Var v, std::vector<Cost>& costs) const;
 
-  // Values of the model's variables from those of this network's, and the reverse.
+  // `outer` translates an assignment of this network's variables to the model's numbering of variables, `inner` the
+  // reverse.
   std::vector<int> outer(const std::vector<int>& value) const;
   std::vector<int> inner(const std::vector<int>& value) const;
 

@@ -9,7 +9,8 @@ namespace elimina::consistency {
 
 namespace {
 
-// With more cells, a function with three or more free variables is left alone until variables lose values.
+// A function with three or more free variables is ignored while the remaining values of its variables make up more
+// cells than this.
 constexpr std::size_t most_cells = 1 << 12;
 
 // A row is read as a whole if at least `least_row` values remain, and at least 1 / `row_share` of all values.
@@ -277,8 +278,8 @@ Cost Propagator::least(const Occurrence& occurrence, int x) {
                occurrence.fresh >> q & 1 ? state_.unary(t.other) : nothing_.data());
 }
 
-// Returns the least cost in a value's row plus `added`. The position of the last minimum is tried first, because it
-// often has the minimum again.
+// Returns the least sum of a cost in the row of value x and the cost in `added` at the same position. The position of
+// the last minimum is tried first, because it often has the minimum again.
 Cost Propagator::least(const View& t, std::size_t cell, int x, const Cost* added) {
   const Cost row = t.row(x);
   int& hint = hint_[cell];

@@ -15,9 +15,10 @@
 namespace elimina::consistency {
 
 // Establishes EDAC* (de Givry, Heras, Zytnicki and Larrosa, 2005) on functions with two free variables. A function of
-// more free variables takes part if it has few cells: its unary costs move to its first free variable, or to one that
-// has no supported value of cost 0; after removals, its marginals move to its variables. Below the root, free variables
-// with few free neighbours are eliminated: one function of the neighbours replaces the variable's functions.
+// more free variables takes part if it has few cells: the unary costs of its variables move to its first free variable,
+// or to one that has no supported value of cost 0. After values are removed, its marginals move to its variables. Below
+// the root, free variables with few free neighbours are eliminated: one function of the neighbours replaces the
+// variable's functions.
 class Propagator {
  public:
   explicit Propagator(const Network& network);
@@ -35,7 +36,8 @@ class Propagator {
   // most `slack` are skipped if they might take long.
   bool propagate(Cost top, Cost slack);
 
-  // A value of a free variable with cost 0 that, as far as is known, the other variables support at cost 0.
+  // Returns a value of the free variable v whose unary cost is 0. As far as is known, this value has a support of cost
+  // 0 in each function of v.
   int support(Var v) const { return support_[v]; }
 
   // Gives eliminated variables their best values, once all other variables have values.
@@ -43,7 +45,8 @@ class Propagator {
 
   // `eliminated`: the variables in the sequence of their elimination. `list_costs` appends the cost of each value of
   // such a variable, given the values of all variables that were not eliminated before it, and overwrites the
-  // variable's own value. The costs of two values differ by as much as those of the best assignments with them.
+  // variable's own value in `value`. The difference between the costs of two values is that between the costs of the
+  // best assignments with these values.
   std::size_t eliminated_count() const { return eliminated_.size(); }
   Var eliminated(std::size_t rank) const { return eliminated_[rank].var; }
   void list_costs(std::size_t rank, std::vector<int>& value, std::vector<std::pair<int, Cost>>& costs) const;

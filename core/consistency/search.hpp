@@ -35,7 +35,7 @@ class Search {
   // Takes a solution from elsewhere: only better ones count from now on, and its values are tried first.
   void update_incumbent(Cost cost, const std::vector<int>& value);
 
-  // Adds a solution to the best ones, and then cheap solutions near these.
+  // Adds a solution to the best ones, and then cheap solutions that differ from one of the best in one variable.
   void add_solution(const std::vector<int>& value);
 
   // Continues the search up to the limits; returns true if it is complete.
@@ -50,7 +50,7 @@ class Search {
   std::vector<int> best() const { return solution(0); }
   Cost cost() const { return cost_; }  // cost of the best solution; a forbidden cost if there is none
 
-  // One of the best solutions so far; 0 is the best.
+  // Returns one of the best solutions so far; rank 0 is the best one.
   std::vector<int> solution(std::size_t rank) const { return network_.outer(best_.solutions()[rank].value); }
   std::size_t solution_count() const { return best_.solutions().size(); }
   Cost bound() const { return lower_; }
@@ -61,7 +61,7 @@ class Search {
   Cost top() const { return top_; }  // only cheaper solutions count
   std::uint64_t nodes() const { return nodes_; }
 
-  // The network, and the propagator of its root, which is consistent.
+  // The network, and its propagator at the root, after the root was made consistent.
   const Network& network() const { return network_; }
   const Propagator& root() const { return depth_first_searches_[0].propagator(); }
 

@@ -5,8 +5,9 @@
 
 namespace elimina::consistency {
 
-// Moves the unary costs of all other free variables into the function, and moves back what remains after the amounts
-// are taken. Returns false, and moves nothing, if a shift would become too large.
+// Moves the unary costs of all other free variables into the function. Then moves back those that are not needed to
+// shift the amounts (`amount_`) out of the function. Returns false, and moves nothing, if a shift would become too
+// large.
 bool Propagator::shift_all_unary_into(const Occurrence& occurrence) {
   const Function& f = function(occurrence.function);
   for (int k = 0; k < f.arity(); ++k) {

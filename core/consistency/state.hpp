@@ -32,8 +32,8 @@ class State {
   // Free variables in arbitrary order.
   std::span<const Var> free() const { return {free_.data(), static_cast<std::size_t>(free_count_)}; }
 
-  // `remove` removes a value, `assign` all other values. The caller ensures that each variable keeps at least one
-  // value.
+  // `remove` removes the value x, `assign` removes all values but x. The caller ensures that each variable keeps at
+  // least one value.
   void remove(Var v, int x);
   void assign(Var v, int x);
 

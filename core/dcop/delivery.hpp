@@ -51,8 +51,9 @@ class Network {
     else any_.push_back(packet);
   }
 
-  // Delivers messages until none remains. `receive`: processes a packet, after its agent's clock was set to the
-  // packet's time or later, and may send others. `poll`: called now and then; an exception that it throws ends the run.
+  // Delivers messages until none remains. `receive`: processes a packet, and may send others; before the call, the
+  // agent's clock is moved forward to the packet's time if it is earlier. `poll`: called now and then; an exception
+  // that it throws ends the run.
   template <class Receive>
   void run(const Receive& receive, const std::function<void()>& poll) {
     for (i64 count = 1; !first_.empty() || !any_.empty(); ++count) {
@@ -90,7 +91,7 @@ class Network {
   std::span<const int> owners_;
   const Delivery& delivery_;
   std::mt19937_64 random_;
-  // Messages on their way, ordered by time, or in the order of sending.
+  // Messages that are not yet delivered: `first_` orders them by time, `any_` keeps them in the order of sending.
   std::priority_queue<Packet, std::vector<Packet>, Later> first_;
   std::deque<Packet> any_;
   i64 count_ = 0;

@@ -48,7 +48,7 @@ class Passes {
     if (!--silent_[variable]) ready_.push_back(variable);
   }
 
-  // Lets an agent choose values of variables whose separators have values, and eliminate its ready variables.
+  // Chooses the values of an agent's variables whose separators have values, and eliminates its ready variables.
   void act() {
     while (!ready_.empty() || !informed_.empty()) {
       if (!informed_.empty()) {

@@ -10,8 +10,8 @@ namespace {
 constexpr i64 kUnranked = std::numeric_limits<i64>::min();
 
 // Returns a hash of a variable's number (Fibonacci hashing), which breaks ties between ranks. If the numbers themselves
-// broke ties, each wave on a chain that is numbered from end to end would run through the whole chain, after the waves
-// of all lower numbers.
+// broke ties, a chain of variables with mostly ascending numbers could send a quadratic number of messages: each wave
+// would run through all lower numbers, after the waves that began there.
 std::uint32_t scattered(int variable) { return std::uint32_t(variable) * 2654435769u; }
 
 }  // namespace
@@ -93,8 +93,8 @@ void Traversal::join_wave(Key key, int source, std::vector<Sent>& out) {
   }
 }
 
-// Processes a wave or its echo. The wave ends here if it cannot win: it is lower than the best so far, or than a
-// neighbour.
+// Processes a wave or its echo. The wave ends here if it cannot win: its rank is lower than that of the best wave so
+// far, or than that of this variable or a neighbour.
 void Traversal::process_wave(int source, Key key, std::vector<Sent>& out) {
   if (is_lower(key, highest_) || (waves_ && is_lower(key, wave_))) return;
   if (!waves_ || is_lower(wave_, key)) {
@@ -136,8 +136,8 @@ void Traversal::add_untried(int source, Body body, std::vector<Sent>& out) {
   if (!--unknown_) pass_on(out);
 }
 
-// Sends the token to the last neighbour of `untried_` without a visit, which is the preferred one, or back to the
-// parent.
+// Sends the token to the last neighbour in `untried_` that has not been visited (the preferred one) or, if there is
+// none, back to the parent.
 void Traversal::pass_on(std::vector<Sent>& out) {
   while (!untried_.empty()) {
     const int next = untried_.back().second.second;

@@ -28,7 +28,7 @@ struct Elimination {
   int width = 0;             // number of variables of the message
   i64 combinations = 1, cells = 1;  // combinations with the variable, and cells of the message
   i64 size = 0, held = 0;           // bytes of the message's cells, and of the children's cells
-  i64 operations = -1, bytes = -1;  // operations and bytes of the largest step without its inputs; -1: by a plan
+  i64 operations = -1, bytes = -1;  // operations and bytes of the largest step without its inputs; -1: a plan has them
 };
 
 class Work {
@@ -52,7 +52,7 @@ class Work {
   std::vector<Elimination> nodes;  // eliminations of all nodes of the tree
 };
 
-// Bytes of a message without its cells: a constant, and some for each of its variables.
+// Bytes of a message without its cells: a constant number (`fixed`), plus `each` for each of its variables.
 struct Envelope {
   i64 fixed, each;
   i64 around(int variables) const { return fixed + each * variables; }

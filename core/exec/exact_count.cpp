@@ -73,7 +73,7 @@ class LongRun {
  private:
   StepView view(i64 number) const { return {words_.data() + starts_[number]}; }
 
-  // Runs a step; returns false if no tuple is allowed: the count is then 0 in any case.
+  // Runs a step; returns false if all cells of its output are 0, because the total count is then 0 as well.
   bool eliminate(i64 number) {
     const StepView step = view(number);
     const i64 axes = step[kAxes], tables = step[kTables], domain = step[kDomain];

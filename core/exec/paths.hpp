@@ -1,6 +1,6 @@
 // Paths of the executors: pieces of code that compute a step, or a part of an answer, in their own way. Tests count how
-// often each is taken, so that a generator of models shows which code it reaches. The list includes the paths that
-// Python takes.
+// often each is taken, to see which code the models of a generator reach. The list includes the paths that Python
+// takes.
 #pragma once
 #include <cstdint>
 #include <string_view>
@@ -107,7 +107,7 @@ enum class Path : int {
 // Resets all counts to 0; counting starts if `on` is true.
 void count_paths(bool on);
 bool are_paths_counted();
-// Counts a path. Called once for one step or more, never for a cell.
+// Counts a path. Call it once for one or more steps, never for each cell.
 void count_path(Path path);
 // Throws std::out_of_range for a name that is not in the list.
 void count_path(std::string_view name);

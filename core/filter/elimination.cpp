@@ -129,7 +129,8 @@ class Elimination {
     message_[b] = std::move(message);
   }
 
-  // Returns the table that adds the fewest bits to the scope; of several, the largest.
+  // Returns the waiting child whose message adds the fewest bits to the scope; of several, the one with the largest
+  // message.
   int next_child(const Scope& scope) const {
     int best = -1;
     std::pair<int, std::size_t> least{};
@@ -144,8 +145,8 @@ class Elimination {
     return best;
   }
 
-  // Returns the variable to add to a scope next: the one with which the scope has most variables in common with the
-  // factors and the bounds. The bucket's own variable comes last.
+  // Returns the variable to add to a scope next. The extended scope has most variables in common with the factors and,
+  // counted less, with the bounds. The bucket's own variable comes last.
   Var next_variable(const Scope& scope, int b) const {
     Var best = b;
     int best_score = -1;
@@ -199,8 +200,8 @@ class Elimination {
     return out_.made <= filter_.most_made && filter_.goes_on();
   }
 
-  // Returns the sorted table with another order of variables, which may include new ones; `buffer` holds the required
-  // memory.
+  // Returns the table with its variables in another order, which may include new variables, and sorted by that order.
+  // `buffer`: owner of the new table's memory.
   sparse::Table arranged(const Rows& rows, const Scope& order, sparse::OwnedTable& buffer) const {
     if (order == rows.order) return rows.table();
     std::vector<i64> segments;
@@ -236,8 +237,8 @@ class Elimination {
     return moves;
   }
 
-  // Returns the words of a stage whose rows have the variables `order`, some or all of the cluster. Its tables are the
-  // factors over these variables, and bounds on everything else.
+  // Returns the words of a stage whose rows have the variables `order`, which are some or all of the cluster's
+  // variables. The stage's tables are the factors over these variables, and bounds on the rest of the problem.
   std::vector<i64> prepare(const Scope& order, std::size_t rows, int b) {
     Scope scope = order;
     std::sort(scope.begin(), scope.end());
@@ -272,7 +273,8 @@ class Elimination {
     held_.push_back(std::move(table));
   }
 
-  // Replaces tables that are too large for a few rows by lower bounds.
+  // Replaces tables of more than 2^max(bits, 10) cells, which cost too much for a few rows, by lower bounds over fewer
+  // variables.
   Tables shrink(Tables tables, int bits) const {
     for (TablePtr& t : tables) {
       Scope scope = t->scope;
@@ -282,7 +284,7 @@ class Elimination {
     return tables;
   }
 
-  // Returns the least costs of a message over a part of its scope.
+  // Returns a table of the least costs of a child's message, over variables that its scope shares with `scope`.
   TablePtr shadow(int child, const Scope& scope) {
     const Rows& rows = message_[child];
     Scope onto = meet(tree_.nodes[child].separator, scope);

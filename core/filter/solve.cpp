@@ -22,17 +22,18 @@ constexpr std::size_t kLeastBytes = 1 << 23;  // bytes that slices and bounds ma
 constexpr std::size_t kFewSlices = 2;         // number of slices that are always allowed
 constexpr std::size_t kFirstRows = 1 << 15;   // rows of a message in the first attempt
 constexpr std::size_t kMostRows = 1 << 24;    // rows in the last attempt before the problem is sliced
-constexpr Cost kRungs = 8;  // attempts end if more than this many would be needed, each with the gain of the last one
+constexpr Cost kRungs = 8;  // attempts end if more than this many, with the last one's gain, would be needed
 constexpr std::size_t kSliceRows = 1 << 14;  // rows of a message in a slice; a slice that needs more is divided
 constexpr double kSliceCells = 1e9;          // a slice is eliminated if its dense tables have at most this many cells
 constexpr Cost kPatience = 50;               // cost shifting stops when a pass gains less than the gap divided by this
-constexpr Cost kUnit = 1000;                 // costs are shifted in fractions of 1 / kUnit of the network's unit
+constexpr Cost kUnit = 1000;                 // costs are shifted in multiples of 1 / kUnit of the network's unit
 constexpr std::uint64_t kVisits = 5000;      // visits of a local search for each value of a variable
 constexpr std::uint64_t kMostVisits = 10'000'000;
 constexpr int kOrders = 20;     // number of min-fill orders
 constexpr double kPasses = 16;  // number of passes over a slice's cells that shifting is estimated to take
 
-// A network with fewer values than the original, with its variables' and values' names in the original.
+// A network with fewer values than the original one. `name`, `values`: numbers of its variables and of their values in
+// the original network.
 struct Subproblem {
   Network network;
   std::vector<Var> name;
@@ -109,7 +110,8 @@ class Solver {
            options_.poll(lower_, first ? first->cost : upper_, is_new ? &first->value : nullptr);
   }
 
-  // Shifts costs in fractions of the network's unit, as fine as the tables' type allows for the remaining gap.
+  // Shifts costs in fractions of the network's unit. The fractions are as small as the number type of the tables allows
+  // for the remaining gap.
   void prepare() {
     unit_ = kUnit;
     for (bool is_first = true;; is_first = false) {
@@ -178,7 +180,7 @@ class Solver {
         limit = upper_ - 1;
         continue;
       }
-      // Slices alternate with attempts, each with the same share of the work.
+      // Slices alternate with attempts, and get as much work as the last attempt took.
       slice(work() + (work() - began));
       if (lower_ >= upper_ || (limit == lower_ && !a.ran) || (a.ran && rows >= std::min(kMostRows, options_.most_rows)))
         break;
@@ -398,7 +400,7 @@ class Solver {
   const Network& original_;
   Network network_;
   Report report_;
-  std::vector<double> blame_;     // number of slices that each variable's costs closed
+  std::vector<double> blame_;     // 1 + number of subproblems that each variable's costs closed
   std::vector<Subproblem> open_;  // open slices
   std::size_t open_bytes_ = 0;
   double shifted_ = 0;  // number of cells that cost shifting visited

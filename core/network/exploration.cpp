@@ -8,9 +8,9 @@ namespace elimina::network {
 
 namespace {
 
-// Largest number of cells of a table (`_cells`) and number of variables (`_variables`): at level 0 (`first_`), and
-// their growth from level to level, as a factor (`more_`). `most_variables`: largest number of variables at any level.
-// Even a neighbourhood of the last level visits only some millions of cells.
+// Largest number of cells of a table (`first_cells`) and number of variables (`first_variables`) of a neighbourhood at
+// level 0. From each level to the next, these limits grow by the factors `more_cells` and `more_variables`, but to at
+// most `most_variables` variables. Even a neighbourhood of the last level visits only some millions of cells.
 constexpr double first_cells = 1 << 6, more_cells = 4;
 constexpr double first_variables = 32, more_variables = 2, most_variables = 1024;
 constexpr int last_level = 5;

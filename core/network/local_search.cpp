@@ -57,7 +57,7 @@ void LocalSearch::start(const std::vector<int>& value) {
   best_cost_ = broken_ ? infinite : total_;
 }
 
-// Adds a factor's contribution to the cost of each value of its variables.
+// Adds `sign` times a factor's contribution to the cost of each value of its variables (`gain_`).
 void LocalSearch::measure(const Factor& factor, double sign) {
   numbers_.as_cells(factor.function.cells, [&](const auto* cells) {
     for (const auto& [v, stride] : factor.function.axes) {

@@ -17,8 +17,9 @@ class LocalSearch {
   // Begins a search at an assignment, which may have forbidden cells.
   void start(const std::vector<int>& value);
 
-  // Gives each variable in turn its best value, until no value changes or the limit on visited cells is reached. If
-  // forbidden cells remain, they get more weight, a few times.
+  // Gives each variable in turn its best value, until no value changes or the limit on visited cells is reached. If the
+  // assignment then still has forbidden cells, these get more weight, and the descent goes on; this is repeated a few
+  // times.
   void descend(std::uint64_t cells);
 
   // Makes tabu moves until the limit on visited cells is reached, or a stop is requested. Returns true if a solution
@@ -73,7 +74,7 @@ class LocalSearch {
   int broken_ = 0;
   std::uint64_t step_ = 0, cells_ = 0, improved_ = 0;
   std::optional<Neighbourhoods> neighbourhoods_;
-  // Size of neighbourhoods, and number of neighbourhoods of this size without improvement.
+  // Level of the size of neighbourhoods, and number of neighbourhoods tried at this level without improvement.
   int level_ = 0, failures_ = 0;
 };
 

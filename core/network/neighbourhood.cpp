@@ -79,7 +79,8 @@ Neighbourhoods::Neighbourhoods(const View& view) : neighbours_(view.sizes.size()
   }
 }
 
-// Draws connected variables around a random one, and around further ones while components are too small.
+// Draws `variables` variables: a random one, then neighbours of drawn ones. If no neighbour remains, another random
+// variable is drawn.
 std::vector<Var> Neighbourhoods::connected(std::size_t variables, std::mt19937_64& random) {
   std::vector<Var> region, waiting;
   const std::size_t count = std::min(variables, logs_.size());

@@ -56,7 +56,7 @@ struct Network {
   View view() const;
 };
 
-// Calls a function with the digits of each cell of a table over a scope.
+// Calls a function for each cell of a table over a scope, with the values that the scope's variables have in the cell.
 template <class Visit>
 void for_each_cell(const std::vector<int>& size, const std::vector<Var>& scope, Visit visit) {
   std::vector<int> digit(scope.size(), 0);

@@ -138,7 +138,8 @@ class Reduction::Work {
     return std::nullopt;
   }
 
-  // Returns the value of v for each value of u, -1 if none is allowed; empty if several values are allowed for one u.
+  // Returns, for each value of u, the only value of v that f allows with it; -1 if f allows none. The list is empty if
+  // f allows several values of v with a value of u.
   std::vector<int> determined(const Function& f, Var v, Var u) const {
     const auto stride = strides(f, {v, u});
     std::vector<int> value(static_cast<std::size_t>(network_.size[u]), -1);
@@ -171,7 +172,7 @@ class Reduction::Work {
     return result;
   }
 
-  // Adds a function in which v takes `value[y]` for each value y of u, or `value[0]` if u is -1.
+  // Adds the function f without v: v takes `value[y]` for each value y of u, or `value[0]` if u is -1.
   void put(Var v, Var u, const std::vector<int>& value, const Function& f) {
     const std::vector<Var> scope = replaced(f.scope, v, u);
     const auto stride = strides(f, scope);
@@ -244,8 +245,8 @@ class Reduction::Work {
     return result;
   }
 
-  // Returns the functions of a variable and at least one other. Each call drops removed functions from the front of the
-  // list.
+  // Returns the functions that have v and at least one other variable. Each call drops removed functions from the front
+  // of the list.
   const std::vector<int>& functions(Var v) {
     auto& list = touching_[v];
     // Only the front of a long list is read, so the rest may keep removed functions.

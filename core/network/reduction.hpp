@@ -6,7 +6,7 @@
 
 namespace elimina::network {
 
-// Eliminates variables that cost no width (Larrosa and Dechter, "Boosting search with variable elimination",
+// Eliminates variables that are cheap to eliminate (Larrosa and Dechter, "Boosting search with variable elimination",
 // Constraints 8, 2003): those with one allowed value, those that another variable determines, and those with at most
 // three neighbours and a small bucket. Functions also lose variables on which they do not depend. At least one variable
 // remains.

@@ -36,7 +36,7 @@ class BestSolutions {
   std::set<std::vector<int>> values_;  // values of the solutions, if several are kept
 };
 
-// Adds cheap solutions that differ from a kept one in one variable, as long as this finds better ones.
+// Adds cheap solutions that differ from a kept one in one variable, as long as some of these are among the best.
 // `list_costs(value, v, costs)`: appends the cost of each value of a variable while all others keep theirs; only
 // differences count. `size`: numbers of the variables' values. `limit`: solutions of this cost or more do not count.
 template <class ListCosts>

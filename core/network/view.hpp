@@ -11,7 +11,7 @@ inline constexpr double infinite = std::numeric_limits<double>::infinity();
 
 enum class Type { int16, int32, int64, float32, float64 };
 
-// Reading of numbers as costs: numbers of at least `forbidden` are infinite.
+// Type of the numbers that stand for costs. Numbers of at least `forbidden` count as infinite costs.
 struct Numbers {
   Type type;
   double forbidden;

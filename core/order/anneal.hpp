@@ -15,7 +15,7 @@ struct Patch {
 };
 
 struct Schedule {
-  double hot, cold;     // first and last temperature, in log2 of a pair of buckets' cells
+  double hot, cold;     // first and last temperature, in log2 of the cells of a pair of buckets
   std::int64_t sweeps;  // number of proposals for each vertex
 };
 

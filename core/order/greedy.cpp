@@ -321,7 +321,7 @@ class GreedyRun {
   std::vector<std::pair<double, std::uint32_t>> newest_;
   std::vector<std::uint32_t> first_gained_, credited_, joined_;
   std::vector<Gained> gained_;
-  std::uint32_t stamp_ = 0;  // number of the present step
+  std::uint32_t stamp_ = 0;  // number of the current step
   std::size_t max_entries_;  // number of entries before stale ones are dropped
   Queue queue_;
   std::vector<Vertex> common_, touched_;

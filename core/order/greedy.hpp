@@ -16,9 +16,9 @@ enum class Rule { min_fill, weighted_min_fill, min_degree, min_weight, sweep };
 // current degree.
 std::optional<Order> greedy(const Graph& graph, Rule rule, double noise, double bound, Random& random, Clock& clock);
 
-// A greedy elimination by fill-in that ends at a bucket of more than 2^log_cells cells. Of a large graph, a part
-// is tried first: if the part is too wide, so is the whole graph. The remaining vertices follow breadth first, because even a symbolic
-// elimination of them would take too long.
+// The order of a greedy elimination by fill-in that ends at a bucket of more than 2^log_cells cells. The remaining
+// vertices follow breadth first, because even eliminating them symbolically would take too long. For a large graph, a
+// part is tried first: if the part has such a bucket, the whole graph is not tried.
 struct PartialOrder {
   Order order;
   Vertex widest = none;             // vertex of the large bucket; `none` if no bucket is that large

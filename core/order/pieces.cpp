@@ -1,5 +1,5 @@
 // Local search piece by piece. The order inside a connected piece of the elimination tree does not change the result of
-// eliminating it, so all other buckets keep their costs, and pieces can be improved independently.
+// eliminating the piece, so all other buckets keep their costs, and pieces can be improved independently.
 #include <algorithm>
 #include <iterator>
 #include <span>

@@ -96,8 +96,8 @@ class ComponentSearch {
   static constexpr double exact_seconds = 60e-9;
 
   std::int64_t warm_up() const { return static_cast<std::int64_t>(options_.rules.size()); }
-  // A turn is an annealing of the whole tree and two of pieces. The shortest turns of small graphs have no pieces,
-  // which gain little there.
+  // A turn is an annealing of the whole tree and two of pieces. The shortest turns of small graphs leave out pieces,
+  // because these gain little there.
   struct RoundPhase {
     std::int64_t turn, phase;
   };
@@ -169,7 +169,7 @@ class ComponentSearch {
     return ahead.candidate.wait_for(patience) == std::future_status::ready;
   }
 
-  // Gives the other threads annealings of later rounds.
+  // Lets idle threads make the annealings of later rounds.
   void look_ahead(Clock& clock) {
     const int threads = std::min(options_.threads, most_threads);
     if (threads == 1 || !options_.anneal || graph_.count() > largest_patch) return;
@@ -285,7 +285,7 @@ class Search::Work {
 
   Order named(Order order) const {
     for (Vertex& v : order) v = several_[v];
-    // A variable of one value does not enlarge a table, so it waits until it can be joined to others.
+    // A variable of one value does not enlarge a table. Such variables come last, when few tables remain.
     order.insert(order.end(), single_.begin(), single_.end());
     return order;
   }
@@ -308,7 +308,7 @@ class Search::Work {
     return order;
   }
 
-  // Gives each round to the component with the largest work over its number of rounds so far.
+  // Gives each round to the component with the largest ratio of its work to its number of rounds so far.
   void improve_parts(Clock& clock) {
     double least = unbounded, improved = 0;
     for (auto& component : components_) component.solve(search_share / 2 * run_seconds(component.cost()), clock);

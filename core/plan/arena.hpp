@@ -17,8 +17,8 @@ struct Gap {
   i64 end() const { return offset + size; }
 };
 
-// Free spans in the order of their offsets. Each chunk of spans, and each group of chunks, has its capacity, so that
-// the first span that fits is found without visiting all.
+// Free spans in the order of their offsets. The largest span of each chunk of spans, and of each group of chunks, is
+// recorded, so the first span that fits is found without visiting all spans.
 class Gaps {
  public:
   struct Position {

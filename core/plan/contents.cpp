@@ -165,7 +165,8 @@ class ContentPartition {
 
  private:
   // Gain of joining two mini-buckets. Ties go to the larger `met`, then to fewer added variables. `met`: number of
-  // pairs of variables, one in only the first and one in only the other mini-bucket, that some table contains.
+  // pairs (u, v) that occur together in some table, where u is only in the first mini-bucket and v only in the other
+  // one.
   struct Pair {
     int first, other;
     double gain;

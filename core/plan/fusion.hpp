@@ -10,7 +10,7 @@ namespace elimina::plan {
 // True if a table's first variables are these, and one stride leads through all combinations of their values.
 bool is_spread(std::span<const int> scope, std::span<const int> variables, std::span<const i64> sizes);
 
-// Buckets that wait for their parents' buckets, in a tree without mini-buckets.
+// Buckets that wait to be fused with their parents' buckets, in a tree without mini-buckets.
 class Fusion {
  public:
   Fusion(const Tree& tree, std::span<const i64> sizes, int tables)

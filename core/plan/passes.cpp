@@ -339,8 +339,8 @@ class Passes {
   Reads chosen_;                     // tables of the current step
   std::vector<int> children_;
   std::vector<Target> targets_;
-  // All variables of the tables that are being contracted; numbers of those still to be eliminated; variables of the
-  // table that is being made.
+  // `variables_`: all variables of the tables that are being contracted. `gone_`: numbers, in `variables_`, of the
+  // variables that are still to be eliminated. `axes_`: variables of the table that is being made.
   std::vector<int> variables_, gone_, axes_;
   std::vector<int> number_;
   std::size_t words_ = 1;  // number of words of a set

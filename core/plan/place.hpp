@@ -20,7 +20,7 @@ struct Layout {
   std::vector<int> factors;         // for each table that is read: the factor; -1: a message
   bool is_deferred = false;         // records are written when they are read (records.hpp), and `factors` is empty
   std::vector<i64> out_offsets;     // offset of each step's output; empty unless records are deferred
-  i64 record_words = 0;             // number of words of all records, also if they are not stored
+  i64 record_words = 0;             // number of words of all records, even if they are not stored
   std::vector<i64> out_spans;       // number of elements of each step's output; empty if there are too many words
   double factor_cells = 0;          // number of elements of the factors
   double arena_cells = 0;           // number of elements of the arena

@@ -13,7 +13,7 @@ struct LaidOutSteps : Layout {
   std::vector<i64> sizes;  // sizes of all variables
   i64 itemsize = 0;
 
-  // The lists `words`, `starts` and `factors`, also if they are deferred.
+  // The lists `words`, `starts` and `factors`, even if records are deferred.
   std::vector<i64> all_words() const;
   std::vector<i64> all_starts() const;
   std::vector<int> all_factors() const;

@@ -86,7 +86,7 @@ void Writer::collect(std::span<const Read> reads, int without, std::vector<int>&
   marks_.clear();
   if (without >= 0) marks_.add(without);
   for (const Read& read : reads) {
-    // Scopes are read by number, because `variables` may be the list that contains them.
+    // Scopes are read by index: `variables` may be the list that contains them, so it may grow meanwhile.
     const i64 end = made_.scopes.starts[read.scope + 1];
     for (i64 i = made_.scopes.starts[read.scope]; i < end; ++i)
       if (const int v = made_.scopes.items[i]; marks_.add(v)) variables.push_back(v);
@@ -234,8 +234,8 @@ void Writer::join(std::vector<Read>& reads, const std::vector<Read>& chosen, int
   reads.push_back({is_split_ ? add(bucket, chosen, tile(1, scope, chosen, rows), rows) : add(bucket, chosen), scope});
 }
 
-// Joins tables until one step can read all of them: those with the smallest common scope first. A hopeless bucket is
-// planned for its figures alone, so there any tables are joined.
+// Joins tables until one step can read all of them; those with the smallest common scope are joined first. A hopeless
+// bucket is planned for its figures alone, so it does not matter which of its tables are joined.
 void Writer::limit_tables(const Bucket& bucket, std::vector<Read>& reads) {
   if (reads.size() > tables_ && bucket.work <= kHopelessWork) join_equal(reads);
   while (reads.size() > tables_) {

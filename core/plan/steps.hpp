@@ -21,7 +21,8 @@ struct Read {
 // A step before memory is laid out. Tables are read in the sequence lhs, rhs, streamed.
 struct Step {
   int variable;  // the eliminated variable, or kJoin or kMatching (elimina/program.hpp)
-  // Number in Steps::axes of the list of axes (slow, middle, fast); -1: the variables of the scope, in its sequence.
+  // Index in `Steps::axes` of the step's list of axes (first slow, then middle, then fast ones); -1: the axes are the
+  // scope's variables in their order.
   int axes;
   i64 domain;      // product of the numbers of values of all eliminated variables
   int scope;       // number in Steps::scopes of the output's scope, slow to fast

@@ -72,8 +72,8 @@ class Split {
     return number;
   }
 
-  // Considers a split by the relative cost of one combination: streamed tables are read for each combination, and the
-  // reads of the others are spread over a tile.
+  // Compares a split with the best one so far by the relative cost of one combination. Streamed tables are read for
+  // each combination; the cost of reading the others is divided among the combinations of a tile.
   void consider(u64 mid, u64 lo, i64 mid_cells, i64 lo_cells) {
     double streamed = 0;
     int tables_a = 0, tables_b = 0;

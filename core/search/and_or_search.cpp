@@ -173,8 +173,8 @@ void AndOrSearch::advance() {
   node.best = node.chosen;
 }
 
-// Returns to the parent's AND node; true if the child was solved, so that the bound of the AND node may still be below
-// its target.
+// Goes back to the parent's AND node. Returns true if the child was solved: the bound of the AND node may then still be
+// below its target.
 bool AndOrSearch::ascend() {
   const bool solved = node_[at_].solved;
   at_ = problem_.parent[at_];

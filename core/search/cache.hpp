@@ -30,9 +30,9 @@ class Cache {
   void prefetch(const Word* key) const { __builtin_prefetch(bucket(key)); }
   bool find(const Word* key, Entry& entry) const;
 
-  // Stores an entry, or the better of it and the stored one of the same key. In a full bucket, a new key replaces the
-  // entry whose subtree took the fewest nodes. Returns true if the number of entries grew; the caller reports such
-  // entries by `count`.
+  // Stores an entry. If there is a stored entry with the same key, the better of the two is kept. In a full bucket, a
+  // new key replaces the entry whose subtree took the fewest nodes. Returns true if the number of entries grew; the
+  // caller reports such entries by `count`.
   bool store(const Word* key, const Entry& entry, std::uint64_t nodes);
   void count(std::uint64_t stored) { entries_.fetch_add(stored, std::memory_order_relaxed); }
 

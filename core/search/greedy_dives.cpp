@@ -8,8 +8,8 @@ namespace elimina::search {
 
 namespace {
 
-// Number of nodes between two local searches, and of cells that each one visits, over the total number of the
-// variables' values.
+// Number of nodes between two local searches (`nodes_between`), and number of cells that each of these visits
+// (`cells_each`), both divided by the total number of the variables' values.
 constexpr std::uint64_t nodes_between = 12, cells_each = 100;
 // The first `first_dives` local searches improve most, so they may visit more cells.
 constexpr std::uint64_t first_dives = 4, first_cells_each = 5'000, first_cells = 10'000'000;

@@ -15,9 +15,9 @@ class GreedyDives {
   // True if the search has done enough for another dive, so that dives take a small part of the search's time.
   bool is_due(std::uint64_t nodes) const { return nodes >= next_; }
 
-  // Returns the best solution of a local search. It starts with a new dive in the first four calls and in every other
-  // call after these; in all other calls, it continues. Every other dive is random, the more so the wider the gap
-  // between the bounds.
+  // Returns the best solution of a local search. The local search starts from a new dive in the first four calls and in
+  // every other call after these. In all other calls, it continues where it ended. Every other dive is random, the more
+  // so the wider the gap between the bounds.
   std::vector<int> solution(double gap);
 
  private:

@@ -167,7 +167,8 @@ void Problem::check_range() const {
 
 void Problem::list_tables() {
   const int count = static_cast<int>(tables.size());
-  // Variables on the way of a message from its sender to its home; most tables of deep trees pass hundreds of them.
+  // Visits the variables on the way of a message from its sender up to its home; in deep trees, most messages pass
+  // hundreds of variables.
   const auto each_above = [&](int t, const auto& visit) {
     for (Var v = tables[t].origin; v >= 0 && v != tables[t].home; v = parent[v]) visit(v);
   };

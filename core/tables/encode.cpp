@@ -315,7 +315,7 @@ class Encoder {
       }
       return;
     }
-    // Integers beyond 2^53 are rounded after the subtraction, which is exact on unsigned words.
+    // Integers beyond 2^53 are rounded only after the subtraction, which is exact on unsigned words.
     read(member, start, count, integers_);
     const u64 best = ends.any ? u64(minimised ? ends.least : ends.largest) : 0;
     const i64 worst = forbidden<i64>(sense_);
@@ -546,7 +546,7 @@ i64 work_of(const FactorArrays& factors, i64 factor) {
   return (kFactorCells + cells) * (factors.member_starts[factor + 1] - factors.member_starts[factor]);
 }
 
-// Writes a factor by all of these workers, in the same boxes whatever their number.
+// Writes a factor with all of these workers. The boxes do not depend on the number of workers.
 void write_factor(std::span<Worker> workers, i64 factor, i64 block, Box* whole) {
   Worker& first_worker = workers.front();
   const int threads = int(workers.size());

@@ -199,7 +199,8 @@ Lists Tables::groups() const {
     sequence.push_back(int(number));
   }
   std::stable_sort(sequence.begin(), sequence.end(), [&](int a, int b) { return scopes[a].size() > scopes[b].size(); });
-  // Groups whose scopes have a variable, each named by its first table: touching[starts[v] .. ends[v]).
+  // Groups whose scopes have variable v are listed in touching[starts[v] .. ends[v]). A group is named by its first
+  // table.
   std::vector<i64> starts(variables + 1);
   for (const int v : scopes.items) ++starts[v + 1];
   std::partial_sum(starts.begin(), starts.end(), starts.begin());

@@ -72,9 +72,9 @@ class Tables {
   // Smallest and largest allowed value of each table; computed again only for another sense.
   const std::vector<Ends>& ends(Sense sense) const;
 
-  // Returns the axes of several states along which a table's numbers stay the same; none for a sparse or a large table.
-  // Also none if the numbers are the same along all axes: a model that is planned before its numbers are known has such
-  // tables, which stand for their scopes.
+  // Returns the axes with more than one state along which a table is constant; none for a sparse or a large table. Also
+  // none if the table is constant along all axes: a model that is planned before its numbers are known has such tables,
+  // which stand for their scopes.
   std::vector<int> idle(i64 number) const;
 
   // Address of a table's cell at an assignment of valid states; nullptr: the default value.

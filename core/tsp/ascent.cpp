@@ -41,8 +41,8 @@ int Ascent::root(int city) {
   return city;
 }
 
-// Sorts the edges by a stable radix sort: among edges of equal length, those of the tour come first. A tree with many
-// ties then has smaller degrees.
+// Sorts the edges by a stable radix sort: among edges of equal length, those of the tour come first. If many edges have
+// equal lengths, the degrees in the tree are then smaller.
 void Ascent::sort() {
   constexpr std::uint32_t kBuckets = 1U << kDigit;
   std::array<std::array<std::uint32_t, kBuckets>, kDigits> starts{};

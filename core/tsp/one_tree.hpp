@@ -23,7 +23,7 @@ struct Graph {
 enum class Use : std::uint8_t { out, open, in };
 
 // A minimum 1-tree and its bound. Lengths and multipliers are whole numbers of parts of a unit, so that bounds are
-// exact. Nothing overflows if `scale_of` the graph is at least 1.
+// exact. Nothing overflows if `scale_of(graph)` is at least 1.
 class OneTree {
  public:
   // City outside of the spanning tree.

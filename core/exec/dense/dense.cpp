@@ -17,8 +17,8 @@ constexpr double kSmallWork = 4096;  // steps of less work have no tiles
 constexpr double kGivenWork = 64;    // the same for steps that run without a translation
 // Work before a poll: 0.5 to 10 ms, or 0.4 s if a virtual machine first has to get each page of memory.
 constexpr double kPollWork = 2e7;
-// Intended time of a turn (the items between two polls). Turns of less than half this time are doubled, because threads
-// wait for each other at the end of each turn.
+// Intended time of a turn (the items between two polls). If a turn takes less than half this time, the next one gets
+// twice as many items, because threads wait for each other at the end of each turn.
 constexpr std::chrono::milliseconds kTurn{20};
 constexpr double kStopped = -1;
 
@@ -81,7 +81,8 @@ bool in_sequence(i64 count, const DensePoll& poll, Step step) {
   return true;
 }
 
-// Runs the items of a step, `fewest` at a time or more; calls `poll` in between. Returns false after a stop.
+// Runs the items of a step in turns of at least `fewest` items, and calls `poll` after each turn but the last. Returns
+// false after a stop.
 template <class Run>
 bool in_turns(i64 items, i64 fewest, double work, double finished_work, const DensePoll& poll, Run run) {
   i64 items_at_once = std::max<i64>(fewest, i64(double(items) * std::min(1.0, kPollWork / work)));

@@ -43,9 +43,9 @@ class DenseExecutor {
   // `outputs`: steps that write the answer.
   DenseExecutor(const DenseRun& run, std::span<const i64> outputs);
   ~DenseExecutor();
-  // Restricts steps to the cells with these values (-1: no restriction), see exec/dense/slice.hpp; other cells of the
-  // outputs become the semiring's zero. Every step with a variable whose value changes has to run again, and so do all
-  // steps that depend on it.
+  // Restricts steps to the cells with given values of variables (see exec/dense/slice.hpp). `values`: value of each
+  // variable; -1: not restricted. All other cells of the outputs become the semiring's zero. Every step with a variable
+  // whose value changes has to run again, and so do all steps that depend on it.
   void fix(const int* values, i64 variables);
   // Runs the `count` steps whose numbers `sequence` lists in ascending order; nullptr: the first `count` steps. Returns
   // false if `poll` stopped it.
@@ -81,7 +81,8 @@ class DenseExecutor {
   const i64* words_;  // nullptr if records are written one by one
   const i64* starts_;
   i64 last_ = -1;  // step of the record that was written last
-  // The last record, or all records; the starts of all records, if these are stored.
+  // `record_`: the record that was written last, or all records. `own_starts_`: starts of the records, if all are
+  // stored.
   std::vector<i64> record_, own_starts_;
   double* peaks_ = nullptr;  // output ranges of the current program
   std::unique_ptr<StepKernels> kernels_;

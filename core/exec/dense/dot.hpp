@@ -1,5 +1,6 @@
-// Computes output cells of a step whose tables are contiguous in the eliminated variable: vectors run over the
-// variable's values, one cell after another, and the marginals of a block of cells are folded together.
+// Computes output cells of a step whose tables are contiguous in the eliminated variable: the lanes of a vector are
+// values of the eliminated variable. Cells are computed one after another. For a block of cells, the lanes of all
+// partial sums are then added up together.
 #pragma once
 #include <algorithm>
 #include <utility>
@@ -8,8 +9,8 @@
 
 namespace elimina::ELIMINA_ISA {
 
-// Operands of a run of cells. `a` is padded to whole vectors. `tables`: the rhs, if there is one, then the streamed
-// tables.
+// Operands of a run of cells. `a`: the lhs, padded to whole vectors. `tables`: the rhs, if there is one, then the
+// streamed tables.
 template <class V>
 struct Dot {
   const V* a;

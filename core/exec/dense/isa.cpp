@@ -1,4 +1,4 @@
-// The kernels of steps, compiled once for each instruction set; ELIMINA_ISA is the name of the present one.
+// The kernels of steps, compiled once for each instruction set; ELIMINA_ISA is the name of the current one.
 #include "exec/dense/isa.hpp"
 
 #include "exec/dense/step.hpp"

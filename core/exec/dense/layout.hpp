@@ -30,8 +30,8 @@ void fill_offsets(T* offsets, StepView step, i64 first, i64 last, Stride stride)
 struct CellIndex {
   std::vector<i32> offsets;
   i64 run;  // length of the contiguous runs of cells; each begins at a multiple of the length
-  // The lowest offset of each vector-sized block of cells, and the number of elements up to the highest one; 0 if
-  // `kWindows` vectors cannot hold these.
+  // For each vector-sized block of cells: its lowest offset, and the number of elements from there to its highest
+  // offset (0 if they do not fit in `kWindows` vectors).
   std::vector<i32> window_first;
   std::vector<i32> window_cells;
 

@@ -26,7 +26,8 @@ struct Source {
   TableView view;
 };
 
-// Defined in plain.cpp only, so that none of its code comes from a source compiled for an instruction set.
+// Member functions are defined in plain.cpp only. In a header, they would also be compiled for newer instruction sets,
+// and the linker might choose that code.
 template <class R>
 class PlainKernels : public StepKernels {
  public:

@@ -1,8 +1,8 @@
 // Steps of a program with fixed values of some variables: only the cells with these values are computed.
 //
 // A step with a fixed variable, as an axis or as the eliminated variable, is rewritten without it. A message with fixed
-// axes is written without gaps to the start of its place, its other axes row by row. The steps that read it have the
-// same fixed variables, and are rewritten in the same way. Outputs of the program keep their layout.
+// axes is written to the start of its place without gaps, as a row-major table over its other axes. The steps that read
+// it have the same fixed variables, and are rewritten in the same way. Outputs of the program keep their layout.
 #pragma once
 #include <span>
 #include <vector>

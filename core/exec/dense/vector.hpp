@@ -149,7 +149,7 @@ class RowKernel {
       compute<1, true>(0, partial, int(cells));
       return store_part(out, partial[0], int(cells));
     }
-    if constexpr (!R::scaled)  // the range of scaled outputs is read back
+    if constexpr (!R::scaled)  // scaled outputs are read again for their range
       if (past_caches) return run_past_caches(cells, out);
     i64 i = 0;
     for (; i + kBlockVectors * lanes <= cells; i += kBlockVectors * lanes) {

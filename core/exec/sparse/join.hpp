@@ -17,7 +17,7 @@
 
 namespace elimina::sparse {
 
-// Returns the first row of [row, end) that is not before `key`; a near row takes few steps.
+// Returns the first row of [row, end) that is not before `key`. The search takes few steps if that row is near `row`.
 template <int W>
 i64 reach(const Key<W>* keys, i64 row, i64 end, const Key<W>& key, const Key<W>& mask) {
   i64 step = 1;

@@ -122,7 +122,7 @@ class Sorter {
     return bits_of_blocks[0];
   }
 
-  // Takes the most significant digit out of the bits.
+  // Returns the most significant digit of the bits in which keys differ, and removes it from these bits.
   Digit take_top(Bits& differing) const {
     int word = 0;
     while (!differing[std::size_t(word)]) ++word;
