@@ -31,7 +31,8 @@ ConditionedTree::ConditionedTree(std::vector<std::int64_t> sizes, const ScopeLis
   std::vector<std::int32_t> ranks(sizes_.size(), -1);
   for (std::size_t rank = 0; rank < order_.size(); ++rank) ranks[order_[rank]] = std::int32_t(rank);
   const auto by_rank = [&](std::int32_t a, std::int32_t b) { return ranks[a] < ranks[b]; };
-  // Factors of each bucket, factors without free variables, and the free variables of each factor, by rank.
+  // Factors of each bucket, factors without free variables (variables to be eliminated), and the free variables of each
+  // factor, by rank.
   std::vector<std::vector<std::uint32_t>> factors_of(order_.size());
   std::vector<std::uint32_t> constants;
   std::vector<std::vector<std::int32_t>> free(scopes.count());
@@ -187,7 +188,7 @@ bool ConditionedTree::is_accurate(const TreeTables& tables) const {
   const auto unfinished = std::ranges::find(tables.log_scales, -kUnlimited) - tables.log_scales.begin();
   const bool is_zero = std::size_t(unfinished) < nodes_.size();
   const std::size_t joined = std::size_t(unfinished) + is_zero;
-  // For each node, the logarithm of the product of all scales below 1 on the path from the node to its root.
+  // Logarithm of the product of all scales below 1 on the path from each node to its root.
   std::vector<double> paths(nodes_.size());
   for (std::size_t number = joined; number-- > 0;) {
     const Node& node = nodes_[number];

@@ -184,7 +184,8 @@ void TreeBuilder::add(int factor) {
   tree->add_factor(factor, clique);
 }
 
-// Merges the growing trees of some variables; returns the tree, a new one if the variables have none.
+// Merges the growing trees that contain variables of `scope`, and returns the merged tree; a new tree if there are
+// none.
 TreeBuilder::Growing TreeBuilder::home(std::span<const int> scope) {
   std::vector<Growing> trees;
   for (const int v : scope)

@@ -43,8 +43,8 @@ class CasePasses {
   plan::Lists scopes_;         // scopes of the factors
   std::vector<Table> tables_;  // factors, then each step's output
   i64 factors_ = 0;
-  // Strides of the tables' axes; each variable's stride in the step's largest table, and its position among the step's
-  // axes.
+  // `strides_`: strides of the tables' axes. `along_`: stride of each variable in the step's largest table. `axis_`:
+  // position of each variable among the step's axes.
   std::vector<i64> strides_, along_, axis_;
   std::vector<int> sequence_;
   std::vector<std::pair<int, i64>> axes_;

@@ -171,7 +171,7 @@ void Search::adapt(const DepthFirstSearch& depth_first) {
 void Search::offer(const std::vector<int>& value) {
   const Cost cost = network_.at(value);
   const std::lock_guard lock(mutex_);
-  // A search that resumes at a solution finds its extensions again: these are not new.
+  // A search that resumes at a solution finds the solution's extensions again. Such extensions are not counted as new.
   if (cost < top_ && best_.offer(cost, value)) note_solutions();
 }
 

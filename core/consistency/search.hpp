@@ -32,7 +32,8 @@ class Search {
   // `Propagator::propagate`; `count`: number of best solutions to find.
   Search(network::Network model, std::vector<Var> order, Cost step, Cost slack, int threads, std::size_t count = 1);
 
-  // Takes a solution from elsewhere: only better ones count from now on, and its values are tried first.
+  // Takes a solution that was found elsewhere. From now on, only better solutions count, and the values of this one are
+  // tried first.
   void update_incumbent(Cost cost, const std::vector<int>& value);
 
   // Adds a solution to the best ones, and then cheap solutions that differ from one of the best in one variable.

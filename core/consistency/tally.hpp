@@ -33,8 +33,8 @@ class Tally {
     entries_.push_back({without, with - without});
   }
 
-  // Finds the smallest differences, in ascending order. Their number is that by which the count may still rise, plus
-  // one, because `least` leaves out one variable.
+  // Finds the smallest differences, in ascending order. One more is found than the number by which the count may still
+  // rise, because `least` leaves out one variable.
   void rank() {
     if (max_count_ < counted_) return;
     ranked_.clear();

@@ -79,15 +79,16 @@ class Traversal {
   i64 unranked_ = 0;        // number of neighbours with unknown ranks
   Key highest_;
   std::vector<std::pair<int, Body>> early_;
-  // The best wave so far: true if there is one, its key, its sender, whether each neighbour's answer is awaited, and
-  // the number of these neighbours.
+  // The best wave so far. `waves_`: true if there is one. `wave_`, `from_`: its key and sender. `silent_`: for each
+  // neighbour, true if its answer is awaited; `silent_count_`: number of these neighbours.
   bool waves_ = false;
   Key wave_{};
   int from_ = -1;
   std::vector<char> silent_;
   i64 silent_count_ = 0;
-  // The token: whether each neighbour has been visited, the number of visited neighbours, the possible next stops, and
-  // the numbers of neighbours without an answer and of visits so far.
+  // The token. `reached_`: for each neighbour, true if it has been visited; `reached_count_`: number of these
+  // neighbours. `untried_`: possible next stops. `unknown_`: number of neighbours without an answer. `visits_`: number
+  // of visits so far.
   std::vector<char> reached_;
   i64 reached_count_ = 0;
   std::vector<std::pair<i64, Key>> untried_;

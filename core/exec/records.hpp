@@ -1,5 +1,5 @@
-// Records (elimina/program.hpp) that are not stored, but written anew each time they are read. For millions of small
-// steps, this takes less time than storing all records in new memory.
+// Records (elimina/program.hpp) that are written each time they are read, instead of being stored. For millions of
+// small steps, this takes less time than storing all records in new memory.
 #pragma once
 #include "elimina/config.hpp"
 

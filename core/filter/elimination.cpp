@@ -200,8 +200,8 @@ class Elimination {
     return out_.made <= filter_.most_made && filter_.goes_on();
   }
 
-  // Returns the table with its variables in another order, which may include new variables, and sorted by that order.
-  // `buffer`: owner of the new table's memory.
+  // Returns the table with its variables in another order, and sorted by this order; the order may include new
+  // variables. `buffer`: owner of the new table's memory.
   sparse::Table arranged(const Rows& rows, const Scope& order, sparse::OwnedTable& buffer) const {
     if (order == rows.order) return rows.table();
     std::vector<i64> segments;
@@ -237,8 +237,8 @@ class Elimination {
     return moves;
   }
 
-  // Returns the words of a stage whose rows have the variables `order`, which are some or all of the cluster's
-  // variables. The stage's tables are the factors over these variables, and bounds on the rest of the problem.
+  // Returns the words of a stage whose rows have the variables `order` (some or all of the cluster's variables). The
+  // stage's tables are the factors over these variables, and bounds on the rest of the problem.
   std::vector<i64> prepare(const Scope& order, std::size_t rows, int b) {
     Scope scope = order;
     std::sort(scope.begin(), scope.end());
@@ -329,7 +329,8 @@ class Elimination {
     out_.unseen = std::min(out_.unseen, limit);
   }
 
-  // Decodes assignments. They may cost less than the messages say, because a cut row may be better than a kept one.
+  // Decodes assignments. They may cost less than the messages say, because a row that was cut may be better than a kept
+  // one.
   void find_assignments(Value total) {
     std::vector<int> value(tree_.root());
     decoded_.resize(value.size());

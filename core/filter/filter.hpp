@@ -32,8 +32,8 @@ struct Report {
 };
 
 // Finds the best solutions. Costs have to be at least 0, and the sum of all finite costs below 2^38. The solutions are
-// proven if the bound is at least the cost of the last one (or the model's upper bound, if there are fewer than
-// `count`).
+// proven to be the best if the bound is at least the cost of the last one (or the model's upper bound, if there are
+// fewer than `count`).
 Report minimise(const Network& network, const Options& options);
 
 // Returns an equivalent model whose constant is a strong lower bound, with unary costs as its last factors. Solutions

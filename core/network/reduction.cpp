@@ -306,7 +306,7 @@ class Reduction::Work {
     return std::move(single.functions[0]);
   }
 
-  // Forbids values that have no allowed cell in the function.
+  // Gives a forbidden unary cost to values that have no allowed cell in the function.
   void forbid(const Function& f) {
     for (int p = 0; p < f.arity(); ++p) {
       std::vector<Cost> low(static_cast<std::size_t>(network_.size[f.scope[p]]), forbidden);

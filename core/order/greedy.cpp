@@ -54,7 +54,8 @@ class Queue {
     ++size_;
   }
 
-  // Removes and returns the cheapest entry, in large graphs by keys that are rounded down; the queue must not be empty.
+  // Removes and returns the cheapest entry; in large graphs, keys are rounded down before they are compared. The queue
+  // must not be empty.
   Entry pop() {
     while (!filled_[first_]) ++first_;
     auto& heap = heaps_[first_ * 64 + static_cast<std::size_t>(std::countr_zero(filled_[first_]))];

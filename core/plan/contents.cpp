@@ -165,8 +165,8 @@ class ContentPartition {
 
  private:
   // Gain of joining two mini-buckets. Ties go to the larger `met`, then to fewer added variables. `met`: number of
-  // pairs (u, v) that occur together in some table, where u is only in the first mini-bucket and v only in the other
-  // one.
+  // pairs of a variable in the first mini-bucket only and a variable in the other one only that occur together in some
+  // table.
   struct Pair {
     int first, other;
     double gain;

@@ -16,10 +16,10 @@ struct Costs {
   Values values;
 };
 
-// Returns the mini-buckets of each variable, as numbers of tables: first the given tables of the variable's bucket,
-// then its messages in their order. The messages are computed for this purpose, and dropped. `sizes`: sizes by
-// position. `infinite_sum`: stands for infinite sums, and is above all finite ones. Tables are joined and pairs
-// compared on up to `threads` threads.
+// Returns the mini-buckets of each variable, as lists of tables. Tables are numbered within the variable's bucket:
+// first the given tables, then the messages in their order. The messages are computed for this purpose, and dropped.
+// `sizes`: sizes by position. `infinite_sum`: stands for infinite sums, and is above all finite ones. Tables are joined
+// and pairs compared on up to `threads` threads.
 std::vector<std::vector<std::vector<int>>> partition_by_content(std::span<const int> sizes, std::vector<Costs> tables,
                                                                 int ibound, double infinite_sum, int threads);
 

@@ -7,7 +7,8 @@
 
 namespace elimina::plan {
 
-// True if a table's first variables are these, and one stride leads through all combinations of their values.
+// True if the first variables of a table's scope are `variables`, and one stride of the table leads through all
+// combinations of their values.
 bool is_spread(std::span<const int> scope, std::span<const int> variables, std::span<const i64> sizes);
 
 // Buckets that wait to be fused with their parents' buckets, in a tree without mini-buckets.

@@ -61,7 +61,7 @@ struct Problem {
   // Messages that pass a variable: those of `below` from other senders.
   std::span<const int> through(Var v) const { return below[v].subspan(static_cast<std::size_t>(sent_[v])); }
 
-  // Returns the factors except constants, for a local search, which does not have the root as a variable.
+  // Returns the factors, without constants and without the root as a variable, for a local search.
   network::View factors_view() const;
 
   // Returns the cost of an assignment by the factors.

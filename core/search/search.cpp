@@ -153,8 +153,8 @@ class Run {
     return std::min(limit(upper_), lower_ + width_);
   }
 
-  // Doubles the step of the limit, unless this iteration visited most of the nodes so far: then iterations grow fast
-  // enough with the same step.
+  // Doubles the step of the limit, unless this iteration visited most of all nodes visited so far. In that case,
+  // iterations grow fast enough with the same step.
   void widen(double below) {
     const std::lock_guard lock(mutex_);
     if (below <= last_limit_) return;

@@ -59,9 +59,9 @@ class Scanner {
   // Reads tuples "i1 .. ik cost" with each i below its size, and no negative numbers.
   void tuples(std::span<const std::int64_t> sizes, std::span<std::int32_t> rows, std::span<std::int64_t> costs);
   // Reads up to `max_functions` cost functions, each "arity i1 .. ik default count" and then `count` tuples, as dense
-  // tables; costs from `bound` on are forbidden. Ends before the first function with an error, with over 32 variables,
-  // or better kept as a list: with more than `dense` cells, and more than `ratio` cells for each tuple. Shared and
-  // global functions end the reading, too.
+  // tables; costs from `bound` on are forbidden. Ends before the first function with an error or over 32 variables, or
+  // with so many cells that it is better kept as a list: more than `dense`, and more than `ratio` for each tuple.
+  // Shared and global functions end the reading, too.
   struct Functions {
     std::vector<std::int64_t> starts{0}, members;  // starts and members of the scopes
     std::vector<std::int64_t> costs;

@@ -44,8 +44,9 @@ class DenseExecutor {
   DenseExecutor(const DenseRun& run, std::span<const i64> outputs);
   ~DenseExecutor();
   // Restricts steps to the cells with given values of variables (see exec/dense/slice.hpp). `values`: value of each
-  // variable; -1: not restricted. All other cells of the outputs become the semiring's zero. Every step with a variable
-  // whose value changes has to run again, and so do all steps that depend on it.
+  // variable; -1: not restricted. All other cells of the outputs become the semiring's zero. If the value of a variable
+  // changes, every step with this variable has to run again. All steps that depend on its output have to run again,
+  // too.
   void fix(const int* values, i64 variables);
   // Runs the `count` steps whose numbers `sequence` lists in ascending order; nullptr: the first `count` steps. Returns
   // false if `poll` stopped it.
