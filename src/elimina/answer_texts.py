@@ -29,7 +29,7 @@ def policies_lines(policies: Mapping[str, Policy]) -> list[str]:
 def leading_marginals(
     marginals: Mapping[str, Mapping[Any, float]], max_states: int
 ) -> tuple[dict[str, dict[Any, float]], str]:
-    """Return the first marginals, of up to ``max_states`` states, and a text that counts the rest (empty if none).
+    """Return the first marginals, up to ``max_states`` states in all, and a text that counts the rest (empty if none).
 
     Args:
         marginals: Variable name -> {state: probability}.

@@ -74,7 +74,7 @@ def plan(
     task_plan = plan_call(
         asked, chosen, as_evidence(evidence, asked), _listed(query), remaining_options, shift_seconds=0.0
     ).planned.plan
-    # The plan of another task may serve this one, so the plan's task is set to the requested one.
+    # Some tasks are planned as another task, so the plan's task is set to the requested one.
     return task_plan._replace(task=chosen)
 
 

@@ -1,4 +1,4 @@
-"""Checks of arguments: a wrong type is a TypeError, a value that makes no sense an InputError; both name the argument.
+"""Checks of arguments. A wrong type raises a TypeError, a senseless value an InputError; both name the argument.
 
 A wrong type's message has three parts: the argument's name, its value and type, and the expected types.
 """

@@ -183,8 +183,8 @@ class InfluenceDiagram(DecisionNetwork):
 
         Args:
             evidence: Observed variables and their states, as in ``elimina.solve``. No decision may affect them.
-            policies: Policies of some decisions, as ``with_policies`` takes them; the others are solved. If all have
-                one, the answer is their expected utility, and its status ``exact``.
+            policies: Policies of some decisions, as ``with_policies`` takes them; policies of the other decisions are
+                computed. If all decisions have one, the answer is their expected utility, with the status ``exact``.
             restarts: Number of further, random starts where the diagram is not soluble, before branch and bound.
             seed: Random seed of the starts.
             time_limit: Time limit in seconds. At the limit, or after Ctrl-C, the call returns the best policies so

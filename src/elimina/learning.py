@@ -48,8 +48,8 @@ def fit(
     latent: all of its cells are missing.
 
     The distributions of a ``DynamicModel`` are fitted to sequences: each family is counted over all slices (for a
-    hidden Markov model, this is the Baum-Welch algorithm). A variable with the same distribution in the first slice and
-    in later ones keeps one for both.
+    hidden Markov model, this is the Baum-Welch algorithm). If a variable has the same distribution in the first slice
+    and in later ones, one distribution is fitted for both.
 
     Args:
         structure: A Bayesian network (a model, a network of pgmpy or pyAgrum, or the path of a file), a mapping from

@@ -420,7 +420,7 @@ def _system_memory(root: str | os.PathLike[str]) -> int:
 
 
 def _address_space(root: str | os.PathLike[str]) -> Iterator[int]:
-    """Yield the bytes that the process' own limits leave."""
+    """Yield the bytes of memory that each of the process' own limits leaves."""
     limits = address_limits()
     if limits:
         mapped = dict(re.findall(r"^(\w+):\s+(\d+) kB", _figures(f"{root}/proc/self/status") or "", re.MULTILINE))
@@ -545,7 +545,7 @@ def _keeps_files() -> bool:
 
 @functools.cache
 def _opened(process: int, path: str) -> int | None:
-    """Open a file that stays open, because opening takes longer than reading; return its descriptor, None if missing.
+    """Open a file that stays open, because opening takes longer than reading; return its descriptor, or None.
 
     If it were opened for each reading, an interrupt could leave a descriptor open. A forked process may have closed its
     files, so it opens them again. A missing file is not looked for again: the version of the system decides which files

@@ -228,7 +228,7 @@ def _checked_states(states: Any, families: Mapping[str, _Family]) -> Mapping[str
 
 
 def _inferred(name: str, families: Mapping[str, _Family]) -> Variable:
-    """Return a variable whose states are the labels of its own distribution or, without these, of another one.
+    """Return a variable with the labels of its own distribution as states, or those of another one if it has none.
 
     If no labels name states, it has as many states as its own distribution.
 

@@ -128,7 +128,7 @@ class DecisionNetwork(Displayed):
             raise InputError(f"the arcs form a cycle: {path}; a decision cannot observe what it affects")
 
     def _with_memory(self, listed: Mapping[int, tuple[int, ...]]) -> dict[int, tuple[int, ...]]:
-        """Return the observations of decisions that see all earlier ones and their observations.
+        """Return the observations of each decision if it sees all earlier decisions and their observations.
 
         Raises:
             InputError: The order of the decisions is unknown, because no path of arcs joins all of them.
@@ -339,7 +339,7 @@ class DecisionNetwork(Displayed):
             return Table([*observations[1:], d], np.moveaxis(np.asarray(array, dtype=np.float64), 0, -1))
 
     def network_of(self, policies: Mapping[int, Table], *, check: bool = False) -> Model:
-        """Return the Bayesian network in which some decisions follow policies; the others have equal probabilities."""
+        """Return the Bayesian network in which some decisions follow policies; the others are uniformly distributed."""
         count = len(self._scopes)
         tables = list(self.network.factors[:count])
         tables += [policies.get(d, self.network.factors[count + n]) for n, d in enumerate(self.observed)]

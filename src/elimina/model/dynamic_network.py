@@ -41,15 +41,15 @@ class DynamicNetwork:
 
     Args:
         initial: Bayesian network of the first slice.
-        transition: Network of a later slice given the one before, whose variables are named ``rain[-1]``. A variable
-            without a distribution has the one that it has in the first slice.
+        transition: Network of a later slice given the previous one, whose variables have names such as ``rain[-1]``. A
+            variable of the later slice without a distribution has that of the first slice.
         name: Name of the network.
 
     Attributes:
         variables: Variables of a slice.
         initial: Network of the first slice.
-        transition: Distributions of a later slice. Its variables are those of the previous slice, then those of the
-            slice itself, in the order of ``variables``; its factors are the distributions, in the same order.
+        transition: Network with the distributions of a later slice. Its variables are those of the previous slice, then
+            those of the slice itself, in the order of ``variables``. Its factors are in the same order.
         interface: Indices of the variables with children in the next slice.
 
     Raises:

@@ -18,7 +18,7 @@ DTYPES = ("int32", "int64", "float32", "float64", "uint64")
 
 
 class KeyLayout(NamedTuple):
-    """Position of each variable's value index in a key of 64-bit words; each field lies within one word.
+    """Layout of a key of 64-bit words: each variable's value index has a field, which lies within one word.
 
     Attributes:
         scope: Variables, the most significant one first; the last one is eliminated next.
@@ -74,7 +74,7 @@ class KeyLayout(NamedTuple):
         return np.array(words, dtype=np.uint64)
 
     def without_last(self) -> KeyLayout:
-        """Return the layout after the elimination of the last variable; its bits are then zero."""
+        """Return the layout after the elimination of the last variable; the bits of its field are then zero."""
         return KeyLayout(self.scope[:-1], self.sizes[:-1], self.fields[:-1], self.words)
 
     def segments(self, target: KeyLayout) -> NDArray[np.int64]:

@@ -84,7 +84,7 @@ def is_rough_enough(problem: Problem, options: CheckedOptions, rough: Order, run
 
 
 def _speed(problem: Problem, runs: int) -> float:
-    """Return the number of cells of an order processed per second, summed over all passes and runs."""
+    """Return the speed in cells of an order per second; the time is that of all passes and runs together."""
     return CELLS_PER_SECOND / (BOTH_PASSES if problem.described.is_marginal else 1) / runs
 
 

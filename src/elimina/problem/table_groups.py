@@ -30,7 +30,7 @@ class TableGroups(Unpacked[Group]):
 
     Args:
         scopes: Scopes of the groups.
-        starts: Start of each group's members, followed by the end of the last group's.
+        starts: Start of each group's members, followed by the end of the last group's members.
         members: Tables of the groups, int32.
     """
 

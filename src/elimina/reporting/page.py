@@ -13,7 +13,7 @@ from elimina.reporting.html import Markup, html, short
 from elimina.version import __version__
 
 _ESCAPED = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"})
-"""Characters that could end the data's element, or are forbidden in strings of scripts."""
+"""Escapes of characters that could end the element with the data, or are forbidden in strings of scripts."""
 
 _ORDER = (
     *("figures", "answer", "search", "tour", "bounds", "graph", "tree", "agents", "messages"),

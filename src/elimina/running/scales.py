@@ -118,7 +118,7 @@ def roots(plan: Plan, run: RunOutput) -> list[int | float]:
 
 
 def root_outputs(plan: Plan) -> tuple[int, ...]:
-    """Return the numbers of the outputs without variables, one per tree; the others are marginals of free variables."""
+    """Return the numbers of the outputs without free variables, one per tree; the other outputs are marginals."""
     if not plan.kept:
         return tuple(Outputs.packed(plan.outputs).roots.tolist())
     free = set(plan.order)
