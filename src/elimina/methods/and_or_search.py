@@ -77,7 +77,7 @@ CANDIDATE_ORDERS = 4
 """Number of candidate orders in later rounds: orders of equal width can lead to very different bounds."""
 
 MIN_TURN_SHARE = 0.125
-"""Share of its usual time for a search while the other search has the better bound: exactly this share for AND/OR
+"""Share of its usual time that a search gets while the other search has the better bound: exactly this share for AND/OR
 search, and at least this share for soft local consistency."""
 
 MAX_REST_PER_SECOND = 4.0
@@ -86,7 +86,7 @@ multiple of its time so far. On colourings and CELAR, the estimate is 0.2 to 1 t
 searches that do not end in time, the ratio is far above this limit."""
 
 MIN_SECONDS_PER_SETUP_SECOND = 0.5
-"""Least time of the first turn of soft local consistency, relative to its set-up."""
+"""Least time of the first turn of soft local consistency, as a multiple of the time of its set-up."""
 
 ROOT_SHIFT_SECONDS = 0.05
 """Time limit of cost shifting before soft local consistency, which then improves the bound. The passes take at most
@@ -374,7 +374,7 @@ class _AlternatingSearch(SearchState):
             self.add_assignment(heuristic.complete(outcome["value"]))
         self.raise_bound(original, heuristic, outcome["bound"])
         if outcome["bound"] >= min(limit, outcome["cost"]):
-            # Rounding errors may have put the search's assignment beyond the model's upper bound.
+            # If costs are floats, the search's assignment may have been rejected only because of rounding.
             self.end(not heuristic.is_integer and math.isfinite(outcome["cost"]))
         self.report()
         if outcome["interrupted"]:
@@ -464,7 +464,7 @@ class _AlternatingSearch(SearchState):
 
     def improve(self, seconds: float) -> None:
         """Improve the best assignment by local search for a share of ``seconds``; do nothing if nodes are limited."""
-        # A node limit makes runs reproducible, so the clock must not matter.
+        # Runs with a node limit are reproducible, so local search, which depends on the clock, is left out.
         if self.is_over or self.limits.nodes < math.inf:
             return
         if self.paused.improvement is None:

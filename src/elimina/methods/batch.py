@@ -282,7 +282,7 @@ class Batch:
     ) -> None:
         self.model, self.columns, self.families = model, tuple(columns), tuple(families)
         # All cases of a message share one scaling exponent, so cases that are far less probable than others may
-        # underflow. This is detected.
+        # underflow. If this happens, the chunk runs again in logarithms.
         self._semirings = ("min-sum",) if maximised else ("sum-product", "log-sum-exp")
         self._asked = tuple(range(len(model.variables)) if asked is None else asked)
         self._query = None if asked is None else self._asked
@@ -399,8 +399,8 @@ class Batch:
             progress: Called repeatedly with the finished share of the cases.
         """
         count = len(values)
-        # Only the rows of variables with one state are written here. The threads should be the first to touch the other
-        # memory.
+        # Only the rows of variables with one state are written here. The system allocates memory at the first write, so
+        # the threads write the other rows first, in parallel.
         shares = np.empty((sum(self.model.variables[v].size for v in self._asked), count))
         marginals = {v: shares[states].T for v, states in self._state_slices.items()}
         for table in marginals.values():

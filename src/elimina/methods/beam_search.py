@@ -28,7 +28,8 @@ Floats = NDArray[np.float64]
 """Array of NumPy or CuPy; costs in tables are whole numbers of units."""
 
 _MAX_KEY = 2.0**53
-"""Largest key of a partial assignment: keys are integers stored as floats."""
+"""Largest key of a partial assignment. Keys are integers, stored as floats; sorting by them puts equal partial
+assignments next to each other."""
 
 _MIN_WIDTH, _MAX_WIDTH, _WIDTH_GROWTH = 1 << 10, 1 << 19, 8
 """Least and largest number of partial assignments in a search, and its growth from one search to the next."""

@@ -46,8 +46,8 @@ MIN_TIME_SHARE = 0.25
 """Least running time of the waves, even after the time limit, as a share of the time of their preparation."""
 
 DAMPINGS, MIN_PROGRESS = (0.25, 0.5, 0.8), 0.5
-"""Damping factors. If the residual after a round is more than this share of the residual before it, the next factor is
-used."""
+"""Damping factors. If the residual after a round is more than ``MIN_PROGRESS`` times the residual before it, the next
+factor is used."""
 
 UNKNOWN_ERROR = 0.5
 """Estimated error of marginals if there is no other estimate to compare them with."""

@@ -99,7 +99,7 @@ class ShiftedProblem(NamedTuple):
 
     @property
     def moved(self) -> Problem:
-        """The problem to run."""
+        """The problem to run: the shifted one, or the original one if costs were not shifted."""
         return self.problem if self.shifted is None else self.shifted.problem
 
     def bound(self, bound: int | float) -> int | float:

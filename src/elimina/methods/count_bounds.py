@@ -25,7 +25,8 @@ _LEAST_EXPONENT = -600.0
 """Least exponent of a table's values, which keeps them normal floats."""
 
 _ROUNDING = 1e-12
-"""Upper bound on the rounding error of a multiple of a rate, and of the logarithm of an exponential."""
+"""Upper bound on rounding errors: on the relative error of a product with a rate and of a bound, and on the error that
+each table's exponentials add to a logarithm."""
 
 _DIGITS = 15
 """Number of significant digits of a bound: more than its logarithm determines."""
@@ -45,7 +46,7 @@ def count_result(bounds: SumBounds) -> Result:
 def optima_at_most(problem: Problem, total: float, options: CheckedOptions, seconds: float) -> int:
     """Return an upper bound on the number of assignments that are no worse than a total.
 
-    At any rate, each such assignment contributes at least 1 to the sum over all assignments of exp(rate x (total -
+    For every rate, each such assignment contributes at least 1 to the sum over all assignments of exp(rate x (total -
     cost)).
 
     Args:

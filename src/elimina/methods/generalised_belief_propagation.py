@@ -42,8 +42,8 @@ ROUND_SWEEPS = 50
 """Sweeps between checks of the residual."""
 
 DAMPINGS, MIN_PROGRESS = (0.5, 0.5, 0.8), 0.5
-"""Damping factors in the sequence in which they are tried, and largest share of the residual that a round may leave. A
-round that leaves more switches to the next factor, and after the last one to the double loop."""
+"""Damping factors in the sequence in which they are tried. If the residual after a round is more than ``MIN_PROGRESS``
+times the residual before it, the next factor is used, and after the last factor the double loop."""
 
 INNER_SWEEPS, INNER_PRECISION = 4, 0.3
 """Largest number of inner sweeps of the double loop, and the share of the outer change at which they end."""
@@ -58,8 +58,8 @@ MIN_CELL_GROWTH = 1.5
 """Least growth of the regions for which a change of the marginals indicates their error."""
 
 IRREGULAR_SHARE = 0.5
-"""Least error, as a share of the previous change, if messages have hardly converged: regions of both sizes may then
-have similar errors."""
+"""Least error, as a share of the previous change, if messages have hardly converged: the smaller and the larger regions
+may then have similar errors."""
 
 SIMILAR_ERROR = 0.05
 """Least estimated error of marginals if they can only be compared with those from regions of a similar size."""
@@ -217,7 +217,7 @@ class _Changes:
         return ratio * changes, ratio * log_change
 
     def add(self, shares: NDArray[np.float64], log_z: float, cells: float, is_regular: bool) -> None:
-        """Store estimates to compare later ones with, if their regions are far larger than those of the previous ones.
+        """Store estimates for comparison with later ones, if their graph is far larger than the previous graph.
 
         Args:
             shares: Marginals.

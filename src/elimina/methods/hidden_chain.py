@@ -489,7 +489,7 @@ class HiddenChain:
     def _backward(
         self, sequences: Sequences, group: _Group, segment: SegmentStates, ratios: Floats, threads: int
     ) -> Floats:
-        """Smooth a segment in place; return the segment's share of the error in each sequence's log-probability.
+        """Smooth a segment in place; return its contribution to the error in each sequence's log-probability.
 
         Args:
             sequences: Observations.
@@ -617,7 +617,7 @@ def _filtered_segment(
 def _errors(
     segment: SegmentStates, likelihoods: Likelihoods, starts: NDArray[np.int64], scales: Floats, *, is_first: bool
 ) -> Floats:
-    """Return, for each sequence, the segment's share of the difference between the log-probabilities of both passes."""
+    """Return the segment's contribution to the difference between each sequence's log-probabilities in both passes."""
     with np.errstate(divide="ignore", invalid="ignore"):
         differences = np.log(scales, out=scales)
         first_logs = differences[starts[:-1]]

@@ -51,8 +51,8 @@ _FIRST_CELLS, _FIRST_CELLS_OF_LARGE, _GROWTH = 1 << 9, 1 << 6, 8.0
 for larger ones, and the factor by which this number grows from one sequence of trees to the next."""
 
 _MEMORY_SHARE, _BYTES_EXPONENT, _LEAST_GROWTH = 0.8, 0.85, 1.4
-"""Planned memory of a sequence of trees, as a share of the limit; exponent of this memory as a function of the largest
-clique; least growth of the largest clique that justifies another sequence."""
+"""Planned memory of a sequence of trees, as a share of the limit; exponent of the power law by which this memory grows
+with the largest clique; least growth of the largest clique that justifies another sequence."""
 
 _MAX_PASSES = 8
 """Largest number of passes in both directions over one sequence of trees."""

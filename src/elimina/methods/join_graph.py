@@ -149,7 +149,7 @@ class JoinGraph:
     def pass_up(self, tables: Sequence[Floats], matched: bool = False) -> Any:
         """Move every cluster's message to its parent; return the gain of the bound: the sum of the roots' messages.
 
-        With ``matched``, the clusters of each variable match their costs first.
+        With ``matched``, the costs of each variable's clusters are first equalised.
         """
         constant: Any = 0.0
         for bucket in self.buckets:
@@ -166,7 +166,7 @@ class JoinGraph:
         return constant
 
     def _match_costs(self, tables: Sequence[Floats], clusters: Sequence[Cluster]) -> None:
-        """Match the minimal costs of a variable's clusters for each assignment of their common variables."""
+        """Equalise the minimal costs of a variable's clusters for each assignment of their common variables."""
         common = set(clusters[0].scope).intersection(*(cluster.scope for cluster in clusters[1:]))
         runs = [_merge([(self._sizes[v], v in common) for v in cluster.scope]) for cluster in clusters]
         least = [_least(table, run) for table, run in zip(tables, runs, strict=True)]

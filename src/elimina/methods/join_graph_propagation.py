@@ -38,8 +38,8 @@ MIN_UPDATES = 2
 """Number of updates of each cluster of the first graph that run even beyond the time limit."""
 
 FREE_UPDATES, MAX_UPDATES = 50, 300
-"""Number of updates of each cluster before messages are damped, and largest number of all updates: later ones seldom
-converge."""
+"""Number of updates of each cluster before messages are damped, and largest number of updates in total. Messages that
+have not converged by then seldom converge later."""
 
 RUNG_TIME_SHARE = 0.3
 """Share of the remaining time for one graph: if it does not converge, most of the time is left for larger ones."""

@@ -32,8 +32,8 @@ FIRST_SWEEPS, ROUND_SWEEPS, MAX_SWEEPS = 4, 8, 512
 estimates; and largest number of sweeps."""
 
 DAMPINGS, MIN_PROGRESS = (0.0, 0.3, 0.6), 0.7
-"""Damping factors. If the residual after a round is more than this share of the residual before it, the next factor is
-used."""
+"""Damping factors. If the residual after a round is more than ``MIN_PROGRESS`` times the residual before it, the next
+factor is used."""
 
 UNKNOWN_ERROR = 0.5
 """Estimated error of marginals if there is no other estimate to compare them with."""

@@ -44,5 +44,6 @@ class MixtureSampler:
                     judge.weigh(drawn, weights[other], threads)
                     weights[other] += addend
             states[:, begin:end] = drawn
-            # A weight is the model's product over the density of the mixture: the mean of the proposals' densities.
+            # A weight is the model's product divided by the mixture's density, which is the mean of the proposals'
+            # densities.
             logs[begin:end] += math.log(len(self._components)) - np.logaddexp.reduce(-weights, axis=0)

@@ -339,8 +339,8 @@ def _starts(data: FitData, options: CheckedFitOptions) -> Iterator[list[Floats]]
     if options.start == "model":
         yield families.tables_of([factor.dense() for factor in families.model.factors])
     else:
-        # Tables without complete rows start with random numbers: the states of a latent variable would stay equal if
-        # they started equal.
+        # Tables without complete rows start with random numbers: if all states of a latent variable started with equal
+        # numbers, these would stay equal.
         yield families.tables_of(
             [
                 counts + START_COUNT + pseudo_counts if leader in observed_leaders else weights

@@ -233,7 +233,7 @@ class PolicyUpdates:
             # The least utility is left out, because it adds the same amount to each state of the decision.
             shares = joint.sum(axis=0).mean(axis=-1, keepdims=True)
             weighted += utility.width * joint[1]
-        # The tolerance keeps rounding from deciding between equal states, which could make the iteration alternate.
+        # Without the tolerance, rounding would decide between equally good states, and the iteration could alternate.
         return weighted, _ROUNDING * self.utility_range * shares
 
     def expected_utilities(self, policies: Mapping[int, Table]) -> dict[str, float]:

@@ -127,7 +127,7 @@ class SumEstimation:
 
 
 def surest(estimates: Sequence[SumEstimate], first_log_z: float) -> SumEstimate | None:
-    """Raise the errors of estimates to the distances between them, and return the one with the least error.
+    """Raise each estimate's error to its distance from the closest other one; return the one with the least error.
 
     The result is None if there is no estimate.
 

@@ -31,7 +31,7 @@ Costs = NDArray[Any]
 class ThresholdSearch:
     """A resumable search for the best worst cost.
 
-    Costs are negated if the best assignment has the largest worst cost.
+    If larger values are better, costs are negated values.
 
     Args:
         problem: Problem of the task ``bottleneck``.

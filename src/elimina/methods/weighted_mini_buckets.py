@@ -40,7 +40,8 @@ from elimina.running.planned_problem import PlannedProblem
 from elimina.running.pool import spread
 
 MAX_RUNG_SECONDS = 20.0
-"""Default limit on the estimated seconds of the first of four runs; the other three take twice as long together."""
+"""Default limit on the estimated seconds of a run of mini-buckets. Up to three more runs follow, without cost shifting
+or with another partition; together they take twice as long."""
 
 ORDERS: tuple[tuple[Method, int], ...] = (("min-degree", 0), ("min-fill", 0), ("min-fill", 1), ("min-fill", 2))
 """Heuristics for elimination orders with offsets of their seeds, the fastest one first. The best order depends on the
@@ -116,7 +117,7 @@ def bounded_sum(
     """
     clock = dict(seconds)
     upper, lower = _Bound(-math.inf, ()), -math.inf
-    # The tables of one bound are freed before those of the next one are allocated.
+    # Each bound may use the whole memory limit: its tables are freed before those of the next bound are allocated.
     options = replace(options, memory=execution.plan.memory_limit)
 
     def bounds_so_far() -> Result:
@@ -269,7 +270,7 @@ def bounded_marginal_map(
                 return result.replace(assignment=with_observed(problem, result.assignment))
     ibounds = affordable_ibounds(joint, order, options, deadline) if options.ibound is None else [options.ibound]
     if result is not None and result.assignment is not None:
-        # Optimised weights improve the bound more than a larger i-bound does.
+        # Only the smallest i-bound is tried, because optimised weights improve the bound more than larger i-bounds.
         ibounds = ibounds[:1]
     try:
         for ibound, shift in itertools.product(

@@ -160,7 +160,7 @@ class Call(Clock):
             return False
         description = DESCRIPTIONS.get(self.task)
         is_close = Bounds(0.0, result.lower_bound, result.upper_bound).gap <= self.gap
-        # Equal bounds prove an optimum, but not a count or a list of assignments, so these are not complete yet.
+        # Equal bounds on an optimum do not complete a count of optima or a list of several assignments.
         is_close = is_close and not (description is not None and description.is_beyond_optimum)
         return result.status not in ("bounded", "estimated") or is_close or self.is_over
 

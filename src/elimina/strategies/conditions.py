@@ -118,7 +118,7 @@ ANY_METHOD = Condition("any method may find the optimum", lambda facts: facts.ha
 def is_long(order: Order, facts: Facts) -> bool:
     """Return whether elimination in an order takes so long that other strategies come first."""
     work = LONG_ELIMINATION_CELLS * max(1, len(order.order) / LONG_ELIMINATION_VARIABLES)
-    # The right side is multiplied instead of dividing the number of cells, which may exceed the range of floats.
+    # The number of cells may be an integer beyond the range of floats, so it is compared without a division.
     return order.total_cells >= work * facts.cells_per_second / CELLS_PER_SECOND
 
 
