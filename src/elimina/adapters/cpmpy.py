@@ -120,8 +120,8 @@ class CPM_elimina(_interface.SolverInterface):  # type: ignore[misc]
             raise UnsupportedError(
                 "solveAll cannot list all optimal solutions: solve once, then constrain the objective to its optimum"
             )
-        # Two solutions may differ only in auxiliary variables of the decompositions. CPMpy sees them as equal, so they
-        # count once.
+        # Solutions that differ only in auxiliary variables of the decompositions are equal for CPMpy, so they count
+        # once.
         variables, solutions_so_far = list(self.user_vars), set()
         expressions = self.solver_vars(variables)
 

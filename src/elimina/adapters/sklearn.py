@@ -73,7 +73,7 @@ class BayesNetClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: i
         # States of different types need an array of objects: NumPy would turn the state 0 into text beside 'a'.
         self.classes_ = np.array(states, dtype=None if len(set(map(type, states))) == 1 else object)
         self.model_ = model if X is None else self._fitted(model, X, y)
-        # Predictions cannot state an error, so they are exact.
+        # A prediction has no place for an estimated error, so all predictions are exact.
         self._tree = JunctionTree(self.model_, memory=self.memory, options=Options(exact=True))
         self.n_features_in_ = len(model.variables) - 1
         return self

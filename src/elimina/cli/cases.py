@@ -169,7 +169,7 @@ def _write_map(question: _Question) -> None:
     blocks: list[RowAssignments] = []
     with Progress() as progress:
         progress.start(batch.planned.plan, count / (batch.cases * batch.threads))
-        # The loop runs once even without cases, so that there is a block of the right shape.
+        # Without cases, the loop still runs once, because the arrays of at least one block are needed below.
         total = max(count, 1)
         for start in range(0, total, rows):
             values = cases.values[start : start + rows]

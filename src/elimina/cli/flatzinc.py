@@ -21,10 +21,11 @@ if TYPE_CHECKING:
 
 FINISHED, ERROR = 0, 1
 _PAUSES = [0.2, 2.0]
-"""Seconds after which the search pauses for bounds by other methods. Most searches end before the first pause, and
-importing the methods takes about as long."""
+"""Seconds after which the search pauses for bounds by other methods. Importing the methods takes about as long as the
+time before the first pause, and most searches end before it."""
 _MAX_BYTES_WITH_BOUNDS = 1 << 20
-"""Largest model, in bytes, whose search pauses: recording it for the other methods takes 0.2 s."""
+"""Largest size in bytes of a model whose search pauses: recording a model of this size for the other methods takes
+0.2 s."""
 UNSATISFIABLE = b"=====UNSATISFIABLE=====\n"
 
 

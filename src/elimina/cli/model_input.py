@@ -137,7 +137,7 @@ def _tabulated(path: str) -> tuple[Model, str | None]:
 
 @contextlib.contextmanager
 def explaining(total: str | None) -> Iterator[None]:
-    """Explain in the block's error about an unknown variable that the model lacks the objective's variable.
+    """If the block fails because a variable is unknown, explain that the model lacks the objective's variable.
 
     Args:
         total: Name of the variable, from ``read_with_total``; None if there is none.

@@ -127,7 +127,7 @@ def memory_option(help: str) -> Callable[[Decorated], Decorated]:
 
 
 _NAMED_READING_SHARE = 0.01
-"""Share of a time limit above which an error about the limit states the time of reading."""
+"""An error about a time limit states the time of reading if it exceeds this share of the limit."""
 
 time_limit_option = seconds_option("--time-limit", group="limits", help="Time limit in seconds, reading included.")
 
@@ -338,7 +338,7 @@ def reject_given(names: tuple[str, ...], what: str, reason: str) -> None:
 def naming_time_limit(time_limit: float | None, reading: float) -> Iterator[None]:
     """Make an error about a time limit state the user's limit, and the time of reading unless it is short.
 
-    The block itself has only the rest of the limit.
+    The limit inside the block is shorter, because reading has taken some of the time.
 
     Args:
         time_limit: The user's limit in seconds, which includes reading; None for no limit.

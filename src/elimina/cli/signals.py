@@ -23,12 +23,12 @@ _WORDS = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIG
 """Words for the signals that are handled."""
 
 _ENDS = (signal.SIGINT, signal.SIGTERM)
-"""Signals with an exit code of their own; a command that the alarm ends has the code of its answer."""
+"""Signals that determine the exit code. A command that the alarm ends has the exit code of its answer."""
 
 _CAUSES: dict[int | None, EndedBy] = {signal.SIGTERM: "termination", signal.SIGALRM: "time-limit"}
 
 _MIN_SECONDS = 1e-3
-"""Time limit of a call, in seconds, if reading has taken the whole limit: a limit has to be positive."""
+"""Time limit of a call, in seconds, if reading has used up the user's limit: a limit has to be positive."""
 
 _GRACE_SECONDS = 0.1
 """Seconds that the library gets after a time limit to end by itself."""
@@ -51,8 +51,8 @@ class _State:
     """Signals of this process.
 
     Attributes:
-        came: The first signal's number; None before it.
-        deferred: Depth of ``deferred`` blocks.
+        came: Number of the first signal; None if no signal came.
+        deferred: Number of nested ``deferred`` blocks that are running.
         is_over: True if the command has ended, and the process is about to.
         is_dropped: True if Python has dropped the exception of the signal that came.
         previous_handlers: Pairs of a signal and its handler before ``catch``.
@@ -167,7 +167,7 @@ def check() -> None:
 
 
 def attributed(result: Result) -> Result:
-    """Return the result; it names SIGTERM or the time limit as the cause of its end if their signal interrupted it."""
+    """Return a result whose cause of an end by SIGTERM or the alarm is SIGTERM or the time limit: see ``cause``."""
     ended_by = cause(result.ended_by)
     return result if ended_by == result.ended_by else result.replace(ended_by=ended_by)
 
@@ -183,7 +183,7 @@ def word() -> str:
 
 
 def end() -> None:
-    """Record the end of the command: dropped interrupts are not raised again, and another signal exits at once."""
+    """Record the end of the command: dropped interrupts are not raised again, and a further signal exits at once."""
     _State.is_over = True
     signal.setitimer(signal.ITIMER_REAL, 0)
 

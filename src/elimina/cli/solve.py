@@ -170,7 +170,7 @@ def solve(
 
 
 def _tracing(path: str | None) -> contextlib.AbstractContextManager[Callable[[Bounds], None]]:
-    """Return a context manager with a function that writes bounds to a file; without a path, it does nothing."""
+    """Return a context manager that yields a function for writing bounds; without a path, the function does nothing."""
     if path is None:
         return contextlib.nullcontext(lambda bounds: None)
     from elimina.cli.bound_traces import tracing

@@ -40,7 +40,7 @@ FIRST_STEPS = 64
 """Largest number of steps, in the first pause, of the proof of infeasibility by counting. Most such proofs need few
 steps, and many searches for one solution end soon after the first pause."""
 COSTLY_TERMS = 4
-"""Least number of variables of a sum that is an objective with costs."""
+"""An objective that is a sum counts as one with costs if the sum has at least this many variables."""
 _WITHOUT_TABLES = (
     *("cumulative", "no_overlap", "transition_times", "diffn", "reservoir"),
     *("circuit", "subcircuit", "inverse", "bin_packing_load", "nvalue", "weighted_circuit"),
@@ -75,8 +75,8 @@ class Finding(NamedTuple):
 
     Attributes:
         lower_bound: Lower bound of ``PausedSearch.aim``; None if the method gives none.
-        value_costs: Lower bounds on the costs of solutions with each value of a variable, without the objective's
-            constant; None if the method gives none.
+        value_costs: Lower bound on the costs of the solutions with a value, for values of variables, without the
+            objective's constant; None if the method gives none.
         solution: Values of all variables; None if the method gives none.
         is_refuted: True if there is no better solution.
         ended_by: Reason to end the call; None if it continues.
@@ -94,7 +94,7 @@ class BoundRow(NamedTuple):
 
     Attributes:
         name: Name in the log.
-        reason: Reason of the row and of its figures.
+        reason: Reason for the row and for its budget.
         applies: Function that returns whether the method is worth its time.
         method: Function that yields the method's results within a number of seconds.
         seconds: Time budgets in seconds: one for the first pause, after which many searches end soon, and one for each
@@ -234,9 +234,9 @@ def _cells_of_largest_clique(search: PausedSearch) -> int:
 def _cells_of_dense_part(search: PausedSearch) -> int:
     """Return a lower bound on the largest table of any elimination order, in cells, from binary constraints.
 
-    Take any subgraph of the graph of binary constraints. When its first variable is eliminated, the new table has all
-    neighbours of this variable in the subgraph. In a dense subgraph, all variables have many neighbours (degeneracy:
-    Lick and White, 1970).
+    Take any subgraph of the graph of binary constraints. An order eliminates one of its variables first, and the new
+    table then has all neighbours of this variable in the subgraph. In a dense subgraph, all variables have many
+    neighbours (degeneracy: Lick and White, 1970).
     """
     sizes = np.array(search.domains.sizes())
     neighbours: dict[int, set[int]] = {}

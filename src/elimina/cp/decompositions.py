@@ -54,7 +54,7 @@ def _all_different_except_0(model: DerivedConstraints, xs: Iterable[Operand]) ->
 
 
 def _walk(model: DerivedConstraints, successors: Sequence[Expression], start: Operand, steps: int) -> list[Expression]:
-    """Return the nodes of a walk along the successors, its start first; a walk stays at a node without a successor."""
+    """Return the nodes of a walk along the successors, its start first; the walk stays at a node without successor."""
     count, following = len(successors), []
     for node, x in enumerate(successors):
         lo, hi = model.bounds(x)
@@ -137,8 +137,9 @@ def _regular(
 ) -> Operand:
     """Return a Boolean that is 1 if and only if the automaton accepts the values.
 
-    The Boolean is appended to the word as a last symbol. A complete automaton accepts each word with the symbol that
-    tells whether the given automaton accepts the word.
+    The Boolean is appended to the word as a last symbol, one of two new ones. An automaton is required to accept the
+    longer word. It accepts each word of the given automaton with the symbol for true, and each other word with the
+    symbol for false.
     """
     moves, ends = checked_automaton("regular", transitions, start, accepting)
     symbols = sorted({symbol for of_state in moves for symbol in of_state})

@@ -118,7 +118,7 @@ class DerivedConstraints(GlobalConstraints):
             self.add(self.element(xs, origin) == value)
         for rank, (value, following) in enumerate(itertools.pairwise(values)):
             self.add(value <= following)
-            # Equal values keep their order, so that a solution comes once.
+            # Equal values keep their order, so that each solution is found only once.
             self.add(origins[rank] < origins[rank + 1], only_if=value == following)
         return values
 

@@ -147,10 +147,10 @@ class ExpressionFunctions(ABC):
         """Return a new variable that is ``items[index]``.
 
         Args:
-            items: Whole numbers, for example a row of a matrix, or expressions. Numbers are copied: 4 bytes each if
-                they fit, and up to 8 in the solver. With numbers, propagation is domain consistent, but only bounds
-                consistent for the result if its values are more than 2^16 apart before the search. With expressions,
-                it is bounds consistent.
+            items: Whole numbers, for example a row of a matrix, or expressions. Numbers are copied. A number takes 4
+                bytes if it fits into 32 bits, and up to 8 bytes in the solver. For numbers, propagation is domain
+                consistent. If the values of the result are more than 2^16 apart before the search, it is only bounds
+                consistent for the result. For expressions, propagation is bounds consistent.
             index: Position, from 0 on; a tuple of positions where items have several dimensions.
 
         Raises:

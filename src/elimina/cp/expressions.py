@@ -67,7 +67,8 @@ class Expression(Slotted):
         2*x - y + 3
     """
 
-    # Terms are the first `_length` items of a list. Sums with a common beginning share it, so sum() copies nothing.
+    # Terms are the first `_length` items of a list. Sums with the same first terms share the list, so sum() copies
+    # nothing.
     __slots__ = ("_length", "_listed", "_terms", "constant", "model", "name")
 
     def __init__(self, model: ExpressionModel, terms: Mapping[int, int], constant: int = 0, name: str = "") -> None:

@@ -30,7 +30,7 @@ _MAX_STALLED_STEPS = 15
 _SHRINKAGE = 0.7
 _DEFLECTION = 0.8
 """If a step would go against the previous direction, this share of its opposed component is removed. The share is below
-1: in a relaxation of one row, the opposed component is the whole direction."""
+1, because in a relaxation of one row, the opposed component is the whole step."""
 _MAX_EXACT = 2.0**60
 
 

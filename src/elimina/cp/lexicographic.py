@@ -78,7 +78,8 @@ def _merged(results: Sequence[Result], aims: Sequence[Aim], incumbent: Solution 
     objectives = []
     for number, aim in enumerate(aims):
         value = incumbent[aim.expression]
-        # A later stage may improve an objective whose optimum was not proven.
+        # The value is that of the last solution: the search for a later objective may improve an earlier one whose
+        # optimum was not proven.
         bound = optimistic_bound(results[number], aim.sign) if number < len(results) else None
         ends = (bound, value) if aim.sign == 1 else (value, bound)
         objectives.append(Objective(value, *ends))

@@ -14,12 +14,12 @@ Term = tuple[int, View]
 """A factor and the expression that it multiplies."""
 
 _MAX_DENSE_CELLS = 1 << 20
-"""Largest number of cells of a dense table that links two partial sums. Partial sums with larger tables are represented
-by two digits each, which is faster."""
+"""Largest number of cells of a dense table that links two successive partial sums. If a table would be larger, each
+partial sum is represented by two digits, whose tables are smaller."""
 
 
 def weighted_sum(terms: Sequence[Term], values: Sequence[Integers]) -> Integers:
-    """Return the sum of factors times values of their views."""
+    """Return the sum of the terms, given the values of their views."""
     return sum((factor * x for (factor, _), x in zip(terms, values, strict=True)), np.zeros(1, np.int64))
 
 
@@ -29,8 +29,8 @@ def condensed(
     """Return a few terms that can replace all terms in comparisons of the sum with 0.
 
     All partial sums that the remaining terms cannot raise above the smallest total become one value. So do those that
-    the remaining terms cannot lower below the largest total. If there are many partial sums, each is represented by two
-    digits, because the dense tables of digits are smaller.
+    the remaining terms cannot lower below the largest total. If dense tables of partial sums would be large, each
+    partial sum is represented by two digits.
 
     Args:
         tables: Tables, to which the variables of the partial sums are added.
@@ -88,7 +88,10 @@ def _cells(tables: ConstraintTables, terms: Sequence[Term], limits: Sequence[tup
 
 
 def _digits(tables: ConstraintTables, terms: Sequence[Term], base: int, max_digit: int) -> list[Term]:
-    """Return the sum of the terms, minus their least values, as two digits; ``max_digit``: largest high digit."""
+    """Return two terms, a high and a low digit, for the sum of the terms minus their least values.
+
+    A high digit above ``max_digit`` becomes ``max_digit``.
+    """
     high = low = constant(0)
     for factor, x in terms:
         smallest = _ends(tables, (factor, x))[0]

@@ -11,7 +11,7 @@ from elimina.cp.expressions import Operand
 from elimina.result import Bounds
 
 MAX_THREADS = 1024
-"""Largest number of threads of a search: more than a machine has, and few enough to start."""
+"""Largest number of threads of a search. Machines have fewer cores, and a system can start this many threads."""
 
 Restarts = Literal["luby", "geometric", "linear", "constant", "none"]
 RESTARTS: tuple[Restarts, ...] = get_args(Restarts)

@@ -225,7 +225,7 @@ class SearchRun:
         return (proven_bound, value) if sign > 0 else (value, proven_bound)
 
     def _add_findings(self, search: CpSearch, accept: Callable[[npt.NDArray[np.int64], str], bool]) -> EndedBy | None:
-        """Add bounds and solutions of other methods to the search; return the cause for it to end, or None."""
+        """Add bounds and solutions of other methods to the search; return the cause if it has to end, else None."""
         from elimina.cp.bound_schedule import PausedSearch, findings_of
 
         aim, sign = self._model.objective, self._model.sign

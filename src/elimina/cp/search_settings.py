@@ -18,12 +18,12 @@ def restart_settings(options: SearchOptions) -> tuple[str, float, float] | None:
 
 
 def restart_stretch(options: SearchOptions) -> float:
-    """Return the factor on the numbers of failures between the restarts of a portfolio."""
+    """Return the factor by which the numbers of failures between a portfolio's restarts are multiplied."""
     return _number_from_one("restart_scale", options.restart_scale) / DEFAULT_OPTIONS.restart_scale
 
 
 def is_portfolio(options: SearchOptions) -> bool:
-    """Return whether the search is a portfolio, because no option sets its kind."""
+    """Return whether the search is a portfolio: it is one if no option sets the kind of search."""
     return options.restarts is None and not flag("free", options.free) and not flag("lns", options.lns)
 
 

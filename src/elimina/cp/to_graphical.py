@@ -26,7 +26,7 @@ from elimina.option_names import by_interface
 _MAX_ENUMERATED_CELLS = 1 << 10
 _FAILURES_PER_TUPLE = 8
 _SPARSE_CELLS_SHARE = 0.25
-"""A table is sparse if its tuples have fewer values in all than this share of the cells of a dense table."""
+"""A table is sparse if the number of values in all its tuples is below this share of a dense table's cells."""
 _MAX_COST = 1 << 60
 _LISTING_CONSTRAINTS = ("set_in", "table_int")
 """Constraints whose second argument lists all values of the variables of the first one."""
@@ -98,7 +98,7 @@ class _Tabulation:
             self._constraints.pop(summed)
 
     def _listed_domains(self) -> list[Declaration]:
-        """Return the variables; the values of a wide one are those that constraints list for it.
+        """Return the variables; the values of a variable with a wide domain are those that constraints list.
 
         Raises:
             Infeasible: Constraints list no common value.

@@ -20,7 +20,7 @@ from elimina.strategies.direct_call import DirectCall
 from elimina.system import memory_errors_in_words
 
 _KICKS_PER_CITY, _FIRST_LOCAL_SEARCH_SECONDS = 200, 20.0
-"""Limits of the local search that precedes the search for a proof: number of kicks for each city, and seconds."""
+"""Limits of the local search before the search for a proof: kicks (random changes of the tour) per city; seconds."""
 _FIRST_ASCENT_STEPS, _MAX_ASCENT_STEPS, _ROOT_ASCENTS_SECONDS = 1000, 64_000, 20.0
 """Steps of the first ascent and of the longest one, and seconds of all ascents at the root."""
 _MIN_GAP_SHARE = 0.02

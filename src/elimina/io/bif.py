@@ -99,7 +99,7 @@ def _read_variable(text: Text, builder: NetworkBuilder) -> None:
 
 
 def _read_type(text: Text, name: str) -> list[str]:
-    # Brackets are marks only here: bnlearn writes states such as "[0_1_5]" without quotes.
+    # Brackets are separate words only in a type: bnlearn writes states such as "[0_1_5]" without quotes.
     words = []
     while not _at(text, b"{"):
         words.append(_word(text, "'discrete', a number of values between brackets or '{'"))

@@ -413,7 +413,7 @@ def _from_columns(named: Mapping[Any, Any], model: Model, indices: bool, ignore_
 
 
 def _side_by_side(columns: Sequence[Codes], count: int) -> Codes:
-    """Return columns of codes as one array; a single one is not copied. ``count``: number of rows without columns."""
+    """Return columns of codes as one array; a single one is not copied. ``count``: number of rows if none is given."""
     if len(columns) == 1:
         return columns[0][:, None]
     return np.stack(columns, axis=1) if columns else np.empty((count, 0), dtype=np.int32)

@@ -83,7 +83,7 @@ class _ParameterReader:
                     f"expected one of the parameters {', '.join(names)} once each, found {token_text(word)}"
                 )
             parameters[name] = self._converted(name, self._tree())
-        if "deltacosts" in names:  # older files lack it
+        if "deltacosts" in names:  # older files lack this parameter
             parameters.setdefault("deltacosts", [])
         missing = [name for name in names if name not in parameters]
         if missing:

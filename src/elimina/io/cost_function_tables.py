@@ -198,8 +198,8 @@ class CostFunctionTables:
     ) -> None:
         """Add a cost for each value whose number of occurrences is bounded from below and above.
 
-        The cost is ``cost(value, shortage, excess)``: the occurrences missing to the lower bound, and those beyond the
-        upper bound.
+        The cost is ``cost(value, shortage, excess)``. The shortage is the number of occurrences below the lower bound,
+        and the excess is the number of occurrences above the upper bound.
 
         Raises:
             UnsupportedError: There are too many bounds and values.

@@ -22,7 +22,7 @@ def states_of(model: Model) -> list[list[State]]:
 
 
 def factors_of(model: Model) -> list[Conditional]:
-    """Return scopes and arrays of the factors; no scope is empty, as the first factor is multiplied by all constants.
+    """Return scopes and arrays of the factors. Constants are multiplied into the first factor, so no scope is empty.
 
     Raises:
         InputError: The constant is beyond the range of a double, there is no variable to attach it to, or a factor is

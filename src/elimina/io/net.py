@@ -223,12 +223,12 @@ def _read_data(
 
 
 def _normalised(values: NDArray[np.float64], owner: str) -> NDArray[np.float64]:
-    """Divide rows by their sums, as Hugin does, unless these are 1 up to rounding; a row of zeros is an error."""
+    """Divide rows by their sums, as Hugin does, unless the sums are 1 up to rounding; a row of zeros is an error."""
     peaks = values.max(axis=-1, keepdims=True)
     if not peaks.all():
         row = int(np.argmin(peaks.ravel() != 0)) + 1
         raise TextError(f"expected a probability above 0 in row {row} of {owner!r}, found zeros only")
-    scaled = values / peaks  # so that the sum does not overflow
+    scaled = values / peaks  # the sum of values could overflow
     totals = scaled.sum(axis=-1, keepdims=True)
     with np.errstate(over="ignore"):
         sums = totals * peaks

@@ -72,7 +72,7 @@ class _WordReader:
             "bounds": lambda: self._rows(5 if parameters.get("metric") == "wdec" else 3),
             "tuples": lambda: self._rows(3),
             "exceptedvalues": self._list,
-            # Older files lack these, and then the line ends here.
+            # Older files lack this parameter: their line ends here.
             "deltacosts": lambda: [] if self.text.at_line_end() else self._rows(2),
             "weightedvalues": self._weights_of_values if self.keyword == "knapsackp" else lambda: self._rows(3),
             "terminals": self._terminals,

@@ -50,7 +50,7 @@ def plot(
         what: ``graph``: the network, with the arrows of a Bayesian network, else with edges between variables of one
             factor; ``posteriors``: the network with a bar for the posterior of each state inside its nodes; ``tree``:
             the junction tree of the order that elimina finds, with clique sizes as areas.
-        title: Text above the picture, before its figures; None for the model's name.
+        title: Text above the picture, before the model's size; None for the model's name.
         answer: Answer whose posteriors or states colour the graph, if there is one. ``posteriors`` computes the
             posteriors of all variables if there is none.
         evidence: Observed variables (names or indices, such as the keys of evidence), which have a separate colour.

@@ -26,13 +26,13 @@ _MAX_LAYERED_NODES = 250
 """Largest number of nodes in layers: with more nodes, layers are too wide, and long edges cover them."""
 
 _MAX_NODES_OF_ANY_ASPECT, _MAX_LAYERED_ASPECT = 60, 5.0
-"""Largest number of nodes that are drawn in layers of any aspect ratio, and limit of this ratio for more nodes."""
+"""Up to this number of nodes, a drawing in layers may have any aspect ratio; above it, the ratio is limited."""
 
 _MAX_SEPARATED_NODES = 2500
 """Largest number of nodes to push apart; a round visits all pairs that are near along one axis."""
 
 _TREE_DROP_SHARE = 0.55
-"""Distance of a tree's levels relative to a graph's layers, which need more room because edges cross."""
+"""Distance of a tree's levels, relative to that of a graph's layers: layers need more room, because edges cross."""
 
 _TALL_INCHES, _TALL_ASPECT = 12.0, 3.0
 _WIDE_ASPECT, _MIN_RADIAL_NODES = 4.0, 150

@@ -205,7 +205,7 @@ class Canvas(Picture):
         self._strokes([self._path(run) for run in runs], runs, gid, widths)
 
     def curves(self, runs: Sequence[Points], gid: str, widths: float | Sequence[float] = 0.8) -> None:
-        """Draw curves that pass inner points straight up or down, and leave and reach the ends along the segments."""
+        """Draw curves through points: vertical at inner points, and along the first and last segment at the ends."""
         self._strokes([self._curve(run) for run in runs], runs, gid, widths)
 
     def _curve(self, run: Points) -> Any:

@@ -22,8 +22,8 @@ _LETTER_INCHES = 0.1
 
 _CELL_INCHES, _MIN_SIDE_INCHES, _MAX_SIDE_INCHES = 0.55, 2.0, 9.0
 _MAX_WRITTEN_CELLS, _MAX_WRITTEN_SIDE, _MAX_TICK_LABELS, _STATE_LETTERS = 400, 16, 60, 20
-"""Largest number of cells of a heat map whose numbers are written, in all and along a side; of labels of an axis; and
-of letters of a label."""
+"""Limits of a heat map: number of cells in all and along a side up to which cells show their numbers, number of labels
+of an axis, and number of letters of a label."""
 
 
 def draw_chart(chart: StepChart) -> Picture:

@@ -14,8 +14,8 @@ MIN_SECONDS = 1e-3
 """Least time on a logarithmic axis."""
 
 _DECADE, _MAX_FINE_DECADES = 10, 3
-"""Largest ratio of the last to the first time for a linear axis, since few round numbers lie within it; and largest
-number of decades for a logarithmic axis with labels at 2 and 5."""
+"""Largest ratio of the last to the first time for a linear axis: a logarithmic axis would have few round numbers within
+this ratio. Largest number of decades for a logarithmic axis with labels at 2 and 5."""
 
 _MAX_TICKS = 5
 _UNKNOWN_END = 1.1

@@ -12,7 +12,7 @@ CLASSES = ("#9ecae9", "#f6cf71", "#9fd8b8", "#e3b4d3", "#f2b8a0", "#c9bfe6", "#d
 """Fills of classes, light enough for dark names."""
 
 LIGHT_SCALE, DARK_SCALE = ("#f4f8fc", "#8fb8e0"), ("#cfe1f2", "#08519c")
-"""Ends of a scale: a light one for dark names, and a dark one for numbers in the ink of ``ink_on``."""
+"""Ends of two scales: a light scale for dark names, and a dark scale for numbers in the ink of ``ink_on``."""
 
 _WHITE_INK_SHARE = 0.65
 
@@ -41,5 +41,5 @@ def blend(share: float, scale: tuple[str, str]) -> str:
 
 
 def ink_on(share: float) -> str:
-    """Return the colour of a number that is written on the colour at this share of the dark scale."""
+    """Return a legible colour for numbers on the colour at this share of the dark scale."""
     return "#ffffff" if share > _WHITE_INK_SHARE else INK

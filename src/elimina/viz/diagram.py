@@ -18,9 +18,9 @@ class Colouring(NamedTuple):
 
     Attributes:
         name: Label of the choice.
-        values: A number for each node: of a class, or from 0 to 1; None for nodes without a colour.
-        labels: Names of the classes; or of both ends of a scale.
-        is_scale: True if the values are a scale.
+        values: A number for each node: that of a class or, on a scale, one from 0 to 1; None for a node without colour.
+        labels: Names of the classes, or of both ends of the scale.
+        is_scale: True if the values are positions on a scale.
     """
 
     name: str
@@ -49,12 +49,12 @@ class SizeKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Diagram:
-    """A graph with its texts, without positions.
+    """A graph with all texts and colours of its picture; the positions of nodes are computed later.
 
     Attributes:
         key: Identifier of the kind of diagram.
-        subject: Noun for the whole, such as 'Graph'.
-        figures: Description of its size.
+        subject: Noun for the kind of graph, such as 'Graph'.
+        figures: Description of the graph's size.
         names: Labels of the nodes.
         edges: Pairs of nodes; in a map, they form a closed walk.
         is_directed: True if edges have arrows.
@@ -65,11 +65,11 @@ class Diagram:
         weights: Widths of the edges, relative to one another; empty if all are equal.
         counts: Text inside each node instead of its name.
         captions: Lines below each node.
-        bars: Rows inside each node, below its name: a text, and the filled share of a bar.
-        dashed: Edges, by number, that are dashed.
+        bars: Rows inside each node, below its name. A row has a text, and the filled share of a bar.
+        dashed: Numbers of the dashed edges.
         marked: Nodes with evidence.
-        details: Lines that describe each node: a text, and a share for a bar or None.
-        members: Further search terms for each node.
+        details: Lines that describe each node. A line has a text, and the filled share of a bar, or None without a bar.
+        members: Texts other than its name by which a search finds each node.
         colourings: Choices of colours; the first one is shown first.
         size_key: Key to the sizes; None if they need no key.
         remarks: Remarks on omissions, or on the meaning of marks.

@@ -55,7 +55,7 @@ class VariableElimination:
         # Among pgmpy's classes without conditional distributions, only trees of clusters normalise their answers.
         is_tree = hasattr(model, "get_factors") and all(isinstance(node, tuple) for node in model.nodes())
         self._is_normalised = self.model.children is not None or isinstance(model, Model) or is_tree
-        # pgmpy's answers cannot state an error, so they are exact.
+        # An answer in pgmpy's form has no place for an estimated error, so all answers are exact.
         self._tree = JunctionTree(self.model, options=Options(exact=True))
 
     def query(
@@ -75,8 +75,8 @@ class VariableElimination:
         Args:
             variables: Variables of the query, at least one.
             evidence: Mapping from variables to observed states.
-            virtual_evidence: Distributions of pgmpy over one variable each, as likelihoods. Those of one variable are
-                multiplied, also with its observed state.
+            virtual_evidence: Distributions of pgmpy over one variable each, as likelihoods. Several of one variable are
+                multiplied. The variable may also have an observed state.
             elimination_order: One of pgmpy's heuristics, or a list of all variables that have to be eliminated. The
                 order is checked and not used: elimina searches for an order itself, and no order changes the answer.
             joint: True for the joint distribution, False for a dictionary of distributions.
@@ -156,8 +156,8 @@ class VariableElimination:
         """Return the largest max-marginal of variables: all others are maximised out.
 
         As in pgmpy, a network's max-marginals are normalised over the variables' states, and variables that are
-        ancestors neither of the query nor of the evidence are left out first. For a query of several variables, each
-        combination of the states of all but one takes a propagation.
+        ancestors neither of the query nor of the evidence are left out first. A query of several variables takes one
+        propagation for each combination of the states of all but one of them.
 
         Args:
             variables: Variables of the query; None for the best joint probability of all variables and the evidence.

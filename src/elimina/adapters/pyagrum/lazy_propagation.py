@@ -33,7 +33,7 @@ class LazyPropagation:
 
     def __init__(self, network: Any) -> None:
         self._network = network
-        # pyAgrum's answers cannot state an error, so they are exact.
+        # An answer in pyAgrum's form has no place for an estimated error, so all answers are exact.
         self._tree = JunctionTree(from_pyagrum(network), options=Options(exact=True))
         self._evidence: dict[str, Any] = {}
         self._targets: set[int] | None = None
@@ -85,7 +85,7 @@ class LazyPropagation:
         """Do nothing: answers are computed when they are asked for."""
 
     def addTarget(self, variable: Name) -> None:
-        """Add a target. Until a target is added, all variables are targets. Other variables have posteriors, too."""
+        """Add a target; all variables are targets until one is added. Posteriors do not require targets."""
         self._targets = (self._targets or set()) | self._ids([variable])
 
     def setTargets(self, variables: Iterable[Name]) -> None:
@@ -93,7 +93,7 @@ class LazyPropagation:
         self._targets = self._ids(variables)
 
     def addJointTarget(self, variables: Iterable[Name]) -> None:
-        """Add a joint target; all variables are targets until one is added. Other sets have joint posteriors, too."""
+        """Add a joint target; all variables are targets until one is added. Joint posteriors do not require targets."""
         self._ids(variables)
         self._targets = set() if self._targets is None else self._targets
 

@@ -247,7 +247,7 @@ def _extreme(terms: Terms, arguments: Arguments) -> None:
 
 
 def _rank(terms: Terms, rank: str, position: Expression, hits: Sequence[Operand]) -> None:
-    """Require a position to be the first or the last one whose hit is true; do nothing for the rank ``any``."""
+    """Require that a position is the first or the last one with a true Boolean in ``hits``; accept the rank ``any``."""
     if rank not in ("any", "first", "last"):
         raise TextError(f"expected any, first or last as a rank, found {rank[:40]!r}")
     if rank != "any":

@@ -151,7 +151,7 @@ def post_table(terms: Terms, xs: Sequence[Operand], rows: Sequence[Row], is_posi
 
 
 def _choices(row: Row, domains: Sequence[tuple[Sequence[int], Container[int]]]) -> list[Sequence[int]]:
-    """Return the allowed values of a tuple's cells, apart from comparisons with other columns."""
+    """Return the allowed values of each cell of a tuple, without regard to comparisons with other columns."""
     choices: list[Sequence[int]] = []
     for cell, (domain, members) in zip(row, domains, strict=True):
         if cell.operator == "any" or cell.columns:
@@ -164,7 +164,7 @@ def _choices(row: Row, domains: Sequence[tuple[Sequence[int], Container[int]]]) 
 
 
 def _starred(row: Row, choices: Sequence[Sequence[int]]) -> list[Sequence[int | None]]:
-    """Return the choices with a star for each cell that may have any value, if no cell is compared with others."""
+    """Return the choices; if no cell is compared with others, a cell that may have any value gets a star."""
     if any(cell.columns for cell in row):
         return list(choices)
     return [[None] if cell.operator == "any" else each for cell, each in zip(row, choices, strict=True)]

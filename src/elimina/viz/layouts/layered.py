@@ -178,7 +178,7 @@ def _abscissas(
     spans: Points,
     count: int,
 ) -> Points:
-    """Return positions along the layers; each row moves as close to its neighbours as the spans allow."""
+    """Return positions along the layers; nodes move as close to their neighbours as the widths in their layer allow."""
     x = np.zeros(len(spans))
     offsets = []
     for row in rows:

@@ -13,7 +13,7 @@ from elimina.viz.diagram import Edge, Points
 _PIVOTS = 50
 _ROUNDS, _SPARSE_ROUNDS = 120, 60
 _MAX_NODES_OF_ALL_PAIRS = 400
-"""Largest number of nodes of a component for the distances of all pairs, whose number grows with the square."""
+"""Components with more nodes do not use the distances of all pairs, whose number is quadratic."""
 
 _TOLERANCE = 1e-4
 
