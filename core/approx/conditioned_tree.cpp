@@ -31,8 +31,8 @@ ConditionedTree::ConditionedTree(std::vector<std::int64_t> sizes, const ScopeLis
   std::vector<std::int32_t> ranks(sizes_.size(), -1);
   for (std::size_t rank = 0; rank < order_.size(); ++rank) ranks[order_[rank]] = std::int32_t(rank);
   const auto by_rank = [&](std::int32_t a, std::int32_t b) { return ranks[a] < ranks[b]; };
-  // Factors of each bucket, factors without free variables (variables to be eliminated), and the free variables of each
-  // factor, by rank.
+  // Free variables are those to be eliminated. These lists hold the factors of each bucket, the factors without free
+  // variables, and the free variables of each factor by rank.
   std::vector<std::vector<std::uint32_t>> factors_of(order_.size());
   std::vector<std::uint32_t> constants;
   std::vector<std::vector<std::int32_t>> free(scopes.count());

@@ -9,7 +9,7 @@
 
 namespace elimina::approx {
 
-// Sets of variables, one after another.
+// Scopes (sets of variables), stored one after another: scope i is members[starts[i] .. starts[i + 1]).
 struct ScopeList {
   std::vector<std::int64_t> starts;
   std::vector<std::int32_t> members;

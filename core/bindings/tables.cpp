@@ -35,7 +35,7 @@ struct Described {
   void* data;
 };
 
-// Returns the name of an attribute as a Python string, made once.
+// Returns the name of an attribute as an interned Python string.
 nb::handle name_of(const char* name) {
   PyObject* interned = PyUnicode_InternFromString(name);
   if (!interned) throw nb::python_error();

@@ -94,7 +94,7 @@ class Cover {
         if (a != b) is_covered_[a][index_of(a, b)] = 1;
   }
 
-  // Returns a clique with this pair; only the pair once the limit on steps is reached.
+  // Returns a clique that contains the values a and b; just these two once the limit on steps is reached.
   std::vector<Literal> grow(Literal a, Literal b) {
     std::vector<Literal> clique{a, b}, candidates;
     if (steps_ >= most_choices) return clique;

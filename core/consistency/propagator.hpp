@@ -58,7 +58,8 @@ class Propagator {
   // An upper bound on `weight`, in constant time.
   double most_weight(Var v) const;
 
-  // Adds the weights learned since the last exchange to `of_all`, the weights of all threads, and takes over the sums.
+  // Adds the weights learned since the last exchange to `of_all`, the weights of all threads. The sums then replace
+  // this propagator's weights.
   void exchange_weights(std::vector<double>& of_all);
 
   // Cost of an assignment of remaining values, by the equivalent costs of the current state.

@@ -215,8 +215,8 @@ class Elimination {
     return {buffer.keys.as<u64>(), buffer.values.as<Value>(), buffer.rows};
   }
 
-  // Bits that are adjacent in the keys of two orders: their place in the one, a mask of as many bits, and their place
-  // in the other.
+  // Bits that are adjacent in the keys of two orders. `from`: position of the lowest of them in keys of the first
+  // order; `mask`: a mask of as many bits; `to`: position of the lowest in keys of the other order.
   struct Move {
     i64 from, mask, to;
   };

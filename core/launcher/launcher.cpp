@@ -1,5 +1,5 @@
 // The commands `elimina` and `fzn-elimina`: they start Python with SIGINT and SIGTERM held back until the command
-// handles them, so that a signal that comes while Python itself starts is answered by the command, too.
+// handles them. A signal that comes while Python itself starts is thus answered by the command, too.
 // They use nothing of the C++ library: its static parts would tie a wheel to the newest systems.
 #include <unistd.h>
 #include <climits>

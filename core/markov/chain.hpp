@@ -41,7 +41,7 @@ class Panels {
   std::vector<double> cells_;
 };
 
-// Messages of probabilities, as sums of products.
+// Forward and backward passes: messages are probabilities, computed as sums of products.
 class Chain {
  public:
   // `transition`: row i is the distribution of the next state after state i.
@@ -49,17 +49,17 @@ class Chain {
 
   i64 states() const { return forward_.states(); }
 
-  // Runs forward passes. `messages`: a row for each sequence, on entry the distribution before the first observation
-  // (if `first`) or at the previous step, on return the distribution at the last step. `filtered`: the distribution at
+  // Runs forward passes. `messages`: a row for each sequence. On entry, it has the distribution before the first
+  // observation (if `first`) or at the previous step; on return, that at the last step. `filtered`: the distribution at
   // each step given the observations up to it; null: not wanted. `totals`: probability of each step's observation given
   // the earlier ones. `underflows`: set for a sequence in which a positive probability became too small and may matter.
   void forward(const Steps& steps, bool first, double* messages, double* filtered, double* totals,
                unsigned char* underflows, int threads, Poll poll) const;
 
-  // Runs backward passes. `messages`: a row for each sequence, on entry the likelihood of all later observations for
-  // each state of its last step, on return, unless `first`, for each state of the step before its first one. `filtered`
-  // becomes the distribution given all observations. `scales`: divisor of the message after each step; if `first`, the
-  // entry of the first step is the sum of the product of both messages.
+  // Runs backward passes. `messages`: a row for each sequence. On entry, it has the likelihood of all later
+  // observations for each state of the last step. On return, unless `first`, it has this likelihood for each state of
+  // the step before the first one. `filtered` becomes the distribution given all observations. `scales`: divisor of the
+  // message after each step; if `first`, the entry of the first step is the sum of the product of both messages.
   void backward(const Steps& steps, bool first, double* messages, double* filtered, double* scales, int threads,
                 Poll poll) const;
 

@@ -26,7 +26,7 @@ struct Function {
   }
 };
 
-// Position of a variable in a function.
+// An occurrence of a variable: number of a function, and position in its scope.
 struct Occurrence {
   int function, position;
 };
@@ -39,7 +39,7 @@ struct Network {
 
   int count() const { return static_cast<int>(size.size()); }
 
-  // Adds a function, to the constant if it has no variables.
+  // Adds a function; the cost of a function without variables is added to the constant.
   void add_function(std::vector<Var> scope, std::vector<Cost> cost);
 
   // Returns the cost of an assignment.

@@ -153,7 +153,7 @@ class ComponentSearch {
       Ahead ahead = std::move(ahead_.front());
       ahead_.pop_front();
       last_counted_ = ahead.clock->counted();
-      // If this annealing takes longer than the remaining time, it is made again with that limit.
+      // If this annealing took longer than the remaining time, it is made again with that time as its limit.
       if (last_counted_ < clock.remaining()) {
         clock.count(last_counted_);
         keep(elite_size, ahead.candidate.get());

@@ -12,7 +12,7 @@
 namespace elimina::plan {
 namespace {
 
-// Smallest ratio of a bucket to the common scope of two streamed tables that are joined.
+// Two streamed tables are joined only if the bucket has at least this many times as many cells as their common scope.
 constexpr i64 kJoinGain = 4;
 // Smallest number of combinations of a bucket for which a step may join the tables of one side.
 constexpr i64 kPackWork = i64{1} << 27;

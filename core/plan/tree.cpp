@@ -100,7 +100,7 @@ class Builder {
   Marks marks_;
 };
 
-// A forest, with walks from any of its nodes.
+// A forest. `walk` visits the tree of a node, from this node on.
 class Forest {
  public:
   explicit Forest(std::span<const int> parents) : towards_(parents.size()), seen_(parents.size(), -1) {

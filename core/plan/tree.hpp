@@ -6,7 +6,8 @@
 
 namespace elimina::plan {
 
-// Mini-buckets of each variable's bucket, along an order: places of its tables, factors first, then messages.
+// Mini-buckets of each variable's bucket, along an order. A mini-bucket is a list of the positions that its tables have
+// in the bucket, where factors come first, then messages.
 using Partition = std::vector<std::vector<std::vector<int>>>;
 
 // A bucket tree. Its nodes come in elimination order, children before parents.

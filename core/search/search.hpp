@@ -1,4 +1,4 @@
-// Minimisation by AND/OR branch and bound, with both bounds, until they meet.
+// Minimisation by AND/OR branch and bound, which improves a lower and an upper bound until they meet.
 #pragma once
 #include <functional>
 #include <vector>

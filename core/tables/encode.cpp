@@ -260,8 +260,8 @@ class Encoder {
   void read_listed(const Member& member, i64 start, i64 count, T* to) {
     const Source& source = tables_.source(member.number);
     const std::span<const Axis> axes{member.axes.data(), std::size_t(member.count)};
-    // Factor and table have their axes in one order, so the first cell of a block has the lowest cell of the table, and
-    // the last one the highest.
+    // Factor and table have their axes in the same order, so the first cell of a block has the lowest cell of the
+    // table, and the last one the highest.
     i64 low = 0, high = 0;
     walk(axes, start, 1, [&](i64 offset, i64, i64) { low = offset; });
     walk(axes, start + count - 1, 1, [&](i64 offset, i64, i64) { high = offset; });

@@ -106,7 +106,7 @@ bool Scanner::at_end() {
 }
 
 bool Scanner::at_line_end() const {
-  // Some of the blanks may have been skipped already.
+  // The scanner may have skipped the end of the line already, so the blanks before its position are searched, too.
   const char *first = at_, *p = at_;
   while (first > begin_ && kind_[byte(first[-1])] == kBlank) --first;
   while (p < end_ && kind_[byte(*p)] == kBlank) ++p;

@@ -31,7 +31,7 @@ class OneTree {
 
   OneTree(const Graph& graph, Length scale);
 
-  // Returns the number of parts of a unit, a power of two; 0 if the lengths are too large.
+  // Returns the number of parts into which a unit of length is divided, a power of two; 0 if the lengths are too large.
   static Length scale_of(const Graph& graph);
 
   Length scale() const { return scale_; }

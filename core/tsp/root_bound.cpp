@@ -168,7 +168,7 @@ double RootBound::unit(Length upper) const {
 }
 
 bool RootBound::improve(Length upper, int steps) {
-  // Lengths of steps in units. Long steps move clusters apart, and need many steps after them.
+  // Lengths of steps in units. Long steps move clusters apart, but many shorter steps must follow them.
   constexpr double kFirst = 3, kLater = 10, kLast = 0.003;
   constexpr int kRounds = 10;
   const std::size_t before = graph_.edges();

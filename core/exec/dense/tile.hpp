@@ -115,7 +115,7 @@ class TileStep : public TileLayout {
     }
   }
 
-  // Returns rhs[d][fast] = rhs_1 x rhs_2 ...
+  // Returns the product of the rhs tables as rhs[d][fast].
   const V* build_b(i64 lo, i64 cells, Workspace<R>& space) const {
     V* b = space.b.data();
     Buffer<V> packed;
@@ -142,7 +142,7 @@ class TileStep : public TileLayout {
     return b;
   }
 
-  // Returns the same as rhs[fast][d], with each cell's values padded to whole vectors.
+  // Returns the product of the rhs tables as rhs[fast][d], with each cell's values padded to whole vectors.
   const V* build_b_by_cell(i64 lo, i64 cells, Workspace<R>& space) const {
     V* b = space.b.data();
     std::fill(b, b + cells * padded_, ring_.one());

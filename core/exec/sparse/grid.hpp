@@ -1,5 +1,5 @@
-// Joins pairs of runs (see join.hpp) if most values of the low field occur in them. Right runs are spread over arrays
-// with a cell for each value, so several of them are joined at once, without searches and branches.
+// Joins pairs of runs (see join.hpp) that have rows for many of the low field's values. Right runs are spread over
+// arrays with a cell for each value, so several of them are joined at once, without searches and branches.
 #pragma once
 #include <vector>
 

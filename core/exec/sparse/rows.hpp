@@ -76,7 +76,7 @@ struct Table {
   i64 rows;
 };
 
-// A table that owns its memory, as operations return it.
+// A table that owns its memory: the result of an operation.
 struct OwnedTable {
   Buffer keys, values;
   i64 rows = 0;
