@@ -14,7 +14,7 @@ T lookup(const std::unordered_map<std::string, T>& table, const std::string& nam
   return entry->second;
 }
 
-// Returns the value of the domain that has `steps` smaller ones.
+// Returns the value at position `steps` of the domain in ascending order; the least value has position 0.
 Value nth(const Domains& d, View x, Value steps) {
   if (d.is_interval(View{x.var})) return d.lo(x) + std::abs(x.scale) * steps;
   Value value = d.lo(x);
@@ -22,8 +22,8 @@ Value nth(const Domains& d, View x, Value steps) {
   return value;
 }
 
-// Returns the value closest to the middle of the bounds. If two are equally close, returns the one with the smaller
-// value of the variable.
+// Returns the value closest to the middle of the bounds. If two are equally close, returns the one where the variable
+// itself (not its view) is smaller.
 Value middle(const Domains& d, View x) {
   const Value goal = floor_div(d.lo(x.var) + d.hi(x.var), 2);
   const auto outer = [&](Value inner) { return x.scale * inner + x.offset; };
@@ -41,8 +41,8 @@ Value end_of_interval(const Domains& d, View x) {
 }
 
 // Returns the value at which to split a wide domain with holes: a random one below the upper bound, or the middle of
-// the bounds. Such a domain is split, because trying its values one by one could take a step for each value that
-// constraints exclude but propagation has not removed.
+// the bounds. Propagation removes few of the excluded values from inside such a domain. If values were tried one by
+// one, each of these would cost a step.
 Value within(const Domains& d, View x, ValueOrdering ordering, Random& random) {
   const Value width = d.hi(x) - d.lo(x);
   return d.lo(x) + (ordering == ValueOrdering::random
@@ -154,8 +154,8 @@ double Brancher::rank(const Engine& engine, View x) const {
   }
 }
 
-// Returns the position of the open variable of least rank from `first` on, the first one of a tie; `first` itself in
-// input order.
+// Returns the position, from `first` on, of the open variable of least rank (of several, the first one). With the
+// ordering `input_order`, returns `first`.
 std::size_t Brancher::pick(Engine& engine, std::size_t first) const {
   if (rule_.variable_ordering == VariableOrdering::input_order) return first;
   if (rule_.variable_ordering == VariableOrdering::dom_w_deg) engine.weigh_active();

@@ -31,17 +31,20 @@ enum class ValueOrdering : std::uint8_t {
   not_max
 };
 
-// Return the orderings with FlatZinc's names (`indomain` is `indomain_min`). Throw `Refused` for other names.
+// Return the ordering that has this name in FlatZinc (`indomain` means `indomain_min`). Throw `Refused` if there is
+// none.
 VariableOrdering variable_ordering_of(const std::string& name);
 ValueOrdering value_ordering_of(const std::string& name);
 
-// Variables with their ordering rules. A search follows several of these one after the other.
+// Variables, and the orderings by which a search picks the next of them and its value. A search follows several rules
+// one after the other.
 struct Rule {
   Views xs;
   VariableOrdering variable_ordering = VariableOrdering::input_order;
   ValueOrdering value_ordering = ValueOrdering::min;
-  // Key of each group of variables (priority search): the variable ordering picks a key, and all variables of its group
-  // are decided before the next key is picked. `xs` has the variables of all groups.
+  // For a priority search, otherwise empty: the key of each group of variables, and the rules of each group. The
+  // variable ordering picks a key, and all variables of its group are decided before the next key is picked. `xs` has
+  // the variables of all groups.
   Views keys{};
   std::vector<std::vector<Rule>> groups{};
 };
@@ -74,7 +77,7 @@ class Brancher {
   // Reserves a trailed word, so construct it before the search's first level.
   Brancher(Engine& engine, Rule rule);
 
-  // Sets `decision`; returns false if all variables of the rule have values.
+  // Sets `decision` to the next decision; returns false if all variables of the rule have values.
   bool decide(Engine& engine, Random& random, Decision& decision);
 
   const Rule& rule() const { return rule_; }
@@ -97,7 +100,8 @@ struct Hint {
   Value value;
 };
 
-// A brancher that gives open variables their hinted values, in order, and skips values outside the domains.
+// A brancher that gives open variables their hinted values, in the order of the hints. It skips hinted values that are
+// no longer in the domains.
 class HintBrancher {
  public:
   // Reserves a trailed word, as `Brancher` does.

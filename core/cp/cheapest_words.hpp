@@ -1,4 +1,5 @@
-// Cheapest words of automata, by elimination of one position after another: the subproblems of a Lagrangian relaxation.
+// Cheapest words of automata, computed by eliminating one position after another. They are the subproblems of a
+// Lagrangian relaxation.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -10,7 +11,8 @@
 
 namespace elimina::cp {
 
-// A sequence of variables whose values spell a word of an automaton. A column is a value of a variable.
+// A sequence of variables whose values spell a word of an automaton. A column is the number of a pair of a variable and
+// a value; costs are given for columns.
 struct WordSequence {
   std::vector<std::size_t> firsts;  // start of each position's columns in `columns`, and the end
   std::vector<std::int64_t> columns, symbols;
@@ -94,7 +96,8 @@ class CheapestWords {
     else return exact_after_;
   }
 
-  // Computes the least costs of the rest of a word, from each position and state on, and the columns that attain them.
+  // Computes, for each position and state, the least cost of the rest of a word, and stores in `choices_` the next
+  // column of such a rest.
   template <class T>
   void remaining(const WordSequence& sequence, const T* costs) {
     const std::size_t states = sequence.states, length = sequence.length();

@@ -1,5 +1,5 @@
-// A call of a constraint by name, with its arguments read as the expected types; and the functions of propagators/,
-// each of which posts one kind of constraint.
+// A call of a constraint by name, with its arguments read as the expected types. Also declares the functions of
+// propagators/, each of which posts one kind of constraint.
 #pragma once
 #include <algorithm>
 #include <cstdlib>
@@ -109,11 +109,11 @@ class ConstraintCall {
   const std::vector<Argument>& arguments_;
 };
 
-// Posts a Boolean for the order of each two tasks that run one after another, unless there are too many tasks, or one
-// of the two takes no time. All durations must be constants.
+// Posts a Boolean for the order of each pair of the tasks, which run one after another. Posts nothing if there are too
+// many tasks or if a task takes no time. All durations must be constants.
 void post_task_orders(const ConstraintCall& call, const Views& starts, const Views& durations);
-// Posts tasks that share a capacity. They run one after another, and the function returns true, if no two fit together,
-// each fits alone, and all durations and demands are fixed.
+// Posts tasks that share a capacity. If no two of them fit together, each fits alone, and all durations and demands are
+// fixed, the tasks are posted as running one after another, and the function returns true.
 bool post_shared_resource(const ConstraintCall& call, const Views& starts, const Views& durations, const Views& demands,
                           View capacity);
 

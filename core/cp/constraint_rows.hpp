@@ -1,5 +1,5 @@
-// Constraints that have a file in propagators/: name, number of arguments, true if there are reified forms, and the
-// function that posts them. A constraint of a new file gets a row here.
+// Constraints that have a file in propagators/. A row has the name of a constraint, its number of arguments, whether it
+// has reified forms, and the function that posts it. Add a row for each new constraint.
 #pragma once
 
 #define ELIMINA_CONSTRAINT_ROWS(ROW)                                   \

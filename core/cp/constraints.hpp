@@ -23,7 +23,8 @@ void post_sum_of_domains(Engine& engine, const Values& coefficients, const Views
 // Posts that x has a value of a set; domain consistent.
 void post_member(Engine& engine, View x, Values set, Control control = {});
 
-// Post arithmetic with the result z, bounds consistent; division and remainder truncate, as those of C.
+// Post arithmetic constraints with the result z; propagation achieves bounds consistency. Division and remainder
+// truncate towards 0, as in C.
 void post_times(Engine& engine, View x, View y, View z);
 void post_divide(Engine& engine, View x, View y, View z);
 void post_remainder(Engine& engine, View x, View y, View z);
@@ -41,7 +42,7 @@ void post_all_true(Engine& engine, const Views& literals, View b);
 void post_odd(Engine& engine, const Views& literals);
 
 // Post z = table[index] with indices from 0. Domain consistent if z has few values. Otherwise, z may keep values that
-// are not in a table of constants but between two of its values; a table of variables is filtered by the bounds of z.
+// lie between two values of a table of constants, and a table of variables is filtered only by the bounds of z.
 void post_element(Engine& engine, View index, const Values& table, View z);
 void post_element(Engine& engine, View index, const Views& xs, View z);
 
@@ -50,8 +51,8 @@ enum class Consistency : std::uint8_t { value, bounds, domain };
 enum class Side : std::uint8_t { automatic, cpu, gpu };
 void post_all_different(Engine& engine, const Views& xs, Consistency consistency, Side side = Side::automatic);
 
-// Post that successors (numbered from 0) form one cycle: of all nodes, or (subcircuit) of all nodes that are not their
-// own successors.
+// Post that successors (numbered from 0) form one cycle. A circuit visits all nodes; a subcircuit visits all nodes that
+// are not their own successors.
 void post_circuit(Engine& engine, const Views& successors, Side side = Side::automatic);
 void post_subcircuit(Engine& engine, const Views& successors, Side side = Side::automatic);
 // Posts the common part of circuits and subcircuits: all nodes that are not their own successors lie on one cycle.

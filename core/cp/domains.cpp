@@ -8,8 +8,8 @@ namespace elimina::cp {
 
 namespace {
 
-// A range of width `kWidest` (greatest minus least value) or more never has a row of bits; a range of less than
-// `kNarrow`, but of more than two values, has a row from the start.
+// A range of width `kWidest` (greatest minus least value) or more never has a row of bits. A range narrower than
+// `kNarrow`, but of more than two values, has a row from the beginning.
 constexpr Value kWidest = Value{1} << 20, kNarrow = 256;
 
 Value base_of(Value lo) { return floor_div(lo, 64) * 64; }

@@ -45,8 +45,8 @@ class Domains {
   int make(Value lo, Value hi);
   int count() const { return static_cast<int>(domains_.size()); }
 
-  // Builds the row of bits of a variable, which then stays. Does nothing if the range is huge. Call it only at the
-  // root.
+  // Builds the row of bits of a variable, which is kept from then on. Does nothing if the range is huge. Call it only
+  // at the root.
   void materialise(int v);
 
   bool has(int v, Value x) const;
@@ -72,7 +72,7 @@ class Domains {
   bool fixed(View x) const { return fixed(x.var); }
   bool is_interval(View x) const { return hi(x.var) - lo(x.var) + 1 == size(x.var) && (x.scale == 1 || x.scale == -1); }
 
-  // Return the next value of the domain above, or below, a number; there has to be one.
+  // Return the next value of the domain above, or below, a number. Such a value must exist.
   Value above(int v, Value x) const;
   Value below(int v, Value x) const;
   Value above(View x, Value value) const;
@@ -132,7 +132,7 @@ class Domains {
   }
   bool meets(View x, Value base, std::span<const std::uint64_t> words) const;
 
-  // Prefetches a domain; loops over thousands of variables do so some steps ahead.
+  // Prefetches a domain. Loops over thousands of variables prefetch the domains that they visit a few iterations later.
   void prefetch(View x) const { __builtin_prefetch(&domains_[x.var]); }
 
   // Variables that changed since the last `forget`, and the events of each.
@@ -170,7 +170,7 @@ class Domains {
     Value value;
     std::int32_t next;
   };
-  // Key of the index of holes in domains without a row; `holes_` lists the holes in order of creation.
+  // Key of the hash set of holes in domains without a row; `holes_` lists the holes in order of creation.
   struct HoleOf {
     int var;
     Value value;
@@ -187,8 +187,8 @@ class Domains {
     std::size_t log, rows, holes;
   };
 
-  // The log, latest entry last: a variable with the number of a bit removed from its row (below `kBoundsSaved`), or
-  // with one of these codes.
+  // The log, latest entry last. An entry has a variable and the number of a bit removed from its row, or a variable and
+  // one of these codes, which are above all numbers of bits.
   static constexpr std::uint32_t kBoundsSaved = ~0U, kRowBuilt = ~0U - 1, kHoleMade = ~0U - 2;
 
   bool is_logged() const { return trail_.level() > 0; }

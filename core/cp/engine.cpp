@@ -7,7 +7,7 @@ namespace elimina::cp {
 
 namespace {
 
-// Weights above this are scaled down, before sums of them lose precision.
+// Once the weight of a failure is above this, all weights are scaled down, before sums of weights lose precision.
 constexpr double kHeaviestFailure = 1e9;
 
 }  // namespace
@@ -74,7 +74,7 @@ void Engine::wake(const std::vector<Subscription>& list, Events events, const Pr
 }
 
 void Engine::notify(const Propagator* without) {
-  // Prefetch distances in lists of thousands of variables.
+  // Numbers of iterations by which data are prefetched, because lists may have thousands of variables.
   constexpr std::size_t kFar = 16, kNear = 8;
   const std::span<const int> changed = domains_.changed();
   for (std::size_t k = 0; k < changed.size(); ++k) {
@@ -171,7 +171,7 @@ bool Engine::may_go_on() {
 }
 
 bool Engine::propagate() {
-  // The clock is checked once for every 16 calls of propagators, some of which take milliseconds.
+  // The clock is checked only once for every 16 calls of propagators; some calls take milliseconds.
   constexpr std::uint64_t kPatience = 15;
   stopped_ = false;
   notify(nullptr);

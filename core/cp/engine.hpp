@@ -83,13 +83,13 @@ class Engine {
   std::size_t level() const { return trail_.level(); }
 
   // The urgency of a variable, if `weigh` has set it; otherwise the number of its constraints plus the weights of their
-  // failures. After `weigh_active`, only constraints that are not entailed count (Boussemart et al., 2004), which takes
-  // up to a fifth of a search's time.
+  // failures. After `weigh_active`, only constraints that are not entailed count (Boussemart et al., 2004). Keeping
+  // track of these takes up to a fifth of the time of a search.
   double weight(int v) const { return urgencies_[v] < 0 ? weights_[v] : urgencies_[v]; }
   void weigh_active();
   // Multiplies the weight of further failures by `growth` after each failure, so that old failures fade.
   void age_weights(double growth) { growth_ = growth; }
-  // Sets whether failures count as weights from now on.
+  // Sets whether failures from now on add to weights.
   void count_failures(bool counts) { counts_failures_ = counts; }
   // Sets the urgency of a variable's decision, 0 or more, which replaces its weight.
   void weigh(View x, double urgency) { urgencies_[x.var] = urgency; }
@@ -137,7 +137,7 @@ class Engine {
   Trail trail_;
   Domains domains_{trail_};
   std::vector<std::unique_ptr<Propagator>> propagators_;
-  // Subscribers of each variable, by the event: fixing, bounds, any change.
+  // Subscribers of each variable in three lists: to fixing, to changes of bounds, to any change.
   std::vector<std::array<std::vector<Subscription>, 3>> waiting_;
   std::array<Line, kPriorities> lines_;
   std::uint32_t nonempty_ = 0;

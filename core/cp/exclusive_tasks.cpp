@@ -12,12 +12,12 @@ namespace elimina::cp {
 
 namespace {
 
-// Beyond this many tasks the longest paths of precedences take too long.
+// With more tasks than this, the longest paths of precedences take too long to compute.
 constexpr std::size_t kMaxTasks = 200;
 // Largest number of cliques that get a constraint: the longest clique gives the bound, and each further one slows the
 // search.
 constexpr std::size_t kMaxCliques = 2;
-// Largest number of steps of the search for the longest clique, which take some milliseconds.
+// Largest number of steps of the search for the longest clique; they take some milliseconds in total.
 constexpr std::size_t kMaxSteps = 20000;
 
 struct Task {
@@ -44,7 +44,8 @@ class ExclusionGraph {
 
   const std::vector<Task>& tasks() const { return tasks_; }
 
-  // Returns the longest cliques found, except those whose tasks all exclude each other on one resource.
+  // Returns the longest cliques found. Leaves out those whose constraint would add nothing: of fewer than three tasks,
+  // of tasks that all exclude each other on one resource, and of tasks that precedences order already.
   std::vector<Clique> cliques() {
     std::vector<Clique> result;
     // No cliques are needed if every resource runs its tasks one after another, as in job shops: searches then decide
@@ -82,7 +83,8 @@ class ExclusionGraph {
       const auto [place, is_new] = numbers_.try_emplace(start.var, tasks_.size());
       if (is_new) tasks_.push_back({start, duration, length});
       Task& task = tasks_[place->second];
-      // If a task has several durations, the least one counts; if one of them is not fixed, the task does not count.
+      // A start may occur with several durations. If all are fixed, the least one counts; if one is not fixed, or if
+      // two starts differ by an offset, the task does not count.
       const bool is_same = duration.var == task.duration.var && duration.offset == task.duration.offset &&
                            duration.scale == task.duration.scale && start.offset == task.start.offset;
       if (is_same) continue;
@@ -91,8 +93,9 @@ class ExclusionGraph {
     }
   }
 
-  // False for a task without a duration, because it excludes no other task, and for a start whose view has the scale
-  // -1, because its variable may be another task's start, too, and each variable has one task number.
+  // False for a task whose duration may be 0, because it excludes no other task for certain. Also false for a start
+  // that is not a view with the scale 1: its variable may be the start of another task, too, and each variable has only
+  // one task number.
   bool takes_time(const TaskGroup& group, std::size_t i) const {
     return group.starts[i].scale == 1 && d_.lo(group.durations[i]) > 0;
   }
@@ -159,8 +162,8 @@ class ExclusionGraph {
     return sum;
   }
 
-  // Grows a clique. Always adds the task after which the remaining candidates, the task included, are longest in total;
-  // ends when no candidate remains.
+  // Grows a clique from one task. Each step adds the candidate for which it and the candidates that then remain are
+  // longest in total; ends when no candidate remains.
   Clique grow(std::size_t seed) const {
     Clique result{seed};
     Bits candidates = exclusive_[seed];
@@ -204,7 +207,7 @@ class ExclusionGraph {
     }
   }
 
-  // True if precedences order all tasks.
+  // True if precedences order all tasks of the clique.
   bool is_chain(const Clique& clique) const {
     return std::all_of(clique.begin(), clique.end(), [&](std::size_t i) {
       return std::all_of(clique.begin(), clique.end(), [&](std::size_t k) { return i == k || has(ordered_[i], k); });

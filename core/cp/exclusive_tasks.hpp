@@ -1,5 +1,5 @@
-// Tasks that pairwise exclude each other, on some resource or by precedences, run one after another: cliques of such
-// tasks get a constraint of their own (Baptiste and Le Pape, Constraints 5, 2000).
+// Cliques of tasks that pairwise exclude each other, on a resource or by precedences. The tasks of a clique run one
+// after another, and get a constraint of their own (Baptiste and Le Pape, Constraints 5, 2000).
 #pragma once
 
 namespace elimina::cp {

@@ -40,7 +40,7 @@ struct Range {
 
 enum class Compare : std::uint8_t { at_most, equal, different };
 
-// Comparison of a sum of factors times views with 0.
+// Comparison of a sum with 0. The terms of the sum are factors times views.
 struct Linear {
   Compare compare;
   std::vector<std::pair<Wide, View>> terms;
@@ -189,7 +189,8 @@ class Propagation {
     Range& now = ranges_[index(x)];
     const bool raises = to.lo > now.lo, lowers = to.hi < now.hi;
     if (!raises && !lowers) return;
-    // Two constraints may raise each other's bounds without end, so the number of steps is limited.
+    // Two constraints may raise each other's bounds without end, so a variable's finite bounds may change only so many
+    // times.
     constexpr int kMostSteps = 1000;
     const bool is_new = (raises && is_infinite(now.lo)) || (lowers && is_infinite(now.hi));
     if (!is_new && ++updates_[index(x)] > kMostSteps) return;
@@ -282,8 +283,8 @@ class Propagation {
     if (value == 1 && control == Control::reified) raise(b, 1);
   }
 
-  // Propagates a disjunction. `b`: Boolean that equals or implies the disjunction; nullptr if the disjunction has to
-  // hold.
+  // Propagates a disjunction. `b`: Boolean that equals or implies the disjunction; nullptr if there is none and the
+  // disjunction has to hold.
   void clause(const Views& literals, const View* b, Control control) {
     const bool any = std::any_of(literals.begin(), literals.end(), [&](View x) { return is_true(x); });
     Views open;
@@ -326,7 +327,8 @@ class Propagation {
     if (!name.starts_with("array")) xs.push_back(a[1][0]);
     const View value = a.back()[0];
     if (is_or) return Disjunction{xs, value, control == Control::none ? Control::reified : control};
-    // An equivalence holds for the negations, too: a negated conjunction is a disjunction. An implication does not.
+    // An equivalence with a conjunction is also one of the negations, and a negated conjunction is a disjunction. An
+    // implication cannot be turned round in this way.
     if (control == Control::implied) return std::nullopt;
     return Disjunction{negations(xs), negation(value), Control::reified};
   }

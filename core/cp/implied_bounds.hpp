@@ -1,5 +1,6 @@
-// Bounds that constraints imply by themselves. A front end gives default limits to variables without bounds; a proof by
-// a search within these limits is valid only if the implied bounds are within them, too.
+// Bounds that the constraints imply without any bounds of variables from the front end. The front end gives default
+// limits to variables without bounds. A proof by a search within these limits is valid only if the implied bounds lie
+// within the limits, too.
 #pragma once
 #include <string>
 #include <utility>
@@ -24,7 +25,7 @@ struct Statements {
 // Returns the open variables that may have values beyond their limits in a solution.
 std::vector<int> variables_beyond_limits(const Statements& statements);
 
-// True if the objective can fall without end from every solution.
+// True if no constraint keeps the objective from falling further and further, from any solution.
 bool falls_without_end(const Statements& statements, View objective);
 
 }  // namespace elimina::cp

@@ -14,8 +14,8 @@ using Memory = FilterDevice::Memory;
 
 // Number of rounds of a search for components on the device before the CPU takes over.
 constexpr std::uint32_t kRounds = 96;
-// A subset that needs up to `kAlone` threads (one for each variable and word) runs in one block, with its state in
-// shared memory. A larger subset runs in several blocks of `kPerBlock` threads.
+// A subset needs a thread for each pair of a variable and a word. If these are at most `kAlone` threads, it runs in one
+// block, with its state in shared memory. A larger subset runs in several blocks of `kPerBlock` threads.
 constexpr std::size_t kAlone = 1024, kPerBlock = 512;
 
 // Returns the largest number of values that the device may remove from a subset; the CPU filters subsets that lose
@@ -70,7 +70,7 @@ std::size_t DeviceBatch::variables(Matching& matching) {
   return count;
 }
 
-// Starts or stops updating the device's copies. Changes of domains and matchings are recorded only while they are
+// Starts or stops updating the device's copies. Changes of domains and matchings are recorded only while the copies are
 // updated.
 void DeviceBatch::follow(bool is_following) {
   is_following_ = is_following;
@@ -91,7 +91,8 @@ Outcome DeviceBatch::divide(Engine& engine, Matching& matching) {
   const auto start = std::chrono::steady_clock::now();
   const Outcome outcome = is_device ? divide_together(engine, matching) : matching.divide_here(engine);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  // The device's time is divided among the propagators of the batch, in proportion to their variables.
+  // A call of the device filters the whole batch. Its time is divided among the propagators of the batch, in proportion
+  // to their variables.
   choice.took(is_device ? seconds * static_cast<double>(count) / static_cast<double>(std::max(labels_count_, count))
                         : seconds);
   return outcome;
@@ -126,8 +127,8 @@ Outcome DeviceBatch::divide_together(Engine& engine, Matching& first) {
   return apply(engine, is_answered(engine.domains()));
 }
 
-// Filters the subsets on the device; returns false if it failed, now or earlier. A failed device is not used again. If
-// the device was requested (`measures_` is false), the failure is raised instead.
+// Filters the subsets on the device; returns false if the device fails now or has failed before. A failed device is not
+// used again. If the device was requested (`measures_` is false), the failure is raised instead.
 bool DeviceBatch::is_answered(const Domains& d) {
   if (is_broken_) return false;
   try {

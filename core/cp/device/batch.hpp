@@ -1,5 +1,5 @@
-// Filters AllDifferents on a device: one call filters all those that wait in the queue. The device keeps copies of the
-// domains' rows and of the matchings; only changes are sent.
+// Filters AllDifferents on a device: one call filters all AllDifferents that wait in the queue. The device keeps copies
+// of the domains' rows and of the matchings; only changes are sent.
 #pragma once
 #include <array>
 #include <memory>
@@ -15,7 +15,7 @@ class Matching;
 
 class DeviceBatch {
  public:
-  // Smallest number of variables of subsets for which a device may be faster.
+  // The device is tried for a propagator only if its subsets have at least this many variables in total.
   static constexpr std::size_t kWorthwhile = 512;
 
   // Registers the AllDifferents that a device can filter, except those requested on the CPU. Call it at the root.
@@ -28,7 +28,8 @@ class DeviceBatch {
   // together with the subsets of all waiting propagators.
   Outcome divide(Engine& engine, Matching& matching);
 
-  // True if the device's copies are kept up to date, which ends after the CPU has been faster for a long time.
+  // True if the device's copies are kept up to date. This ends once too many changes have gathered because the CPU has
+  // been faster for a long time.
   bool is_following() const { return is_following_; }
 
   std::uint64_t calls() const { return calls_; }

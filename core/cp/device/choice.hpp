@@ -1,4 +1,5 @@
-// Choice between CPU and device for calls of about one size: the faster side as measured, with trials of the other one.
+// Choice between CPU and device for calls of about the same size. Takes the side that was faster when measured, and
+// tries the other one from time to time.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -29,7 +30,7 @@ class Choice {
     double seconds = 0;
     std::uint32_t count = 0;
     // Adds a call to the mean, in which recent calls count more than old ones. Much longer calls are outliers, caused
-    // by other programs.
+    // by other programs, so their time is cut to `kOutlier` means.
     void add(double sample) {
       constexpr double kOutlier = 4;
       if (count++ == 0) seconds = sample;

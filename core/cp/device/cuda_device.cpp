@@ -178,7 +178,8 @@ class CudaDevice final : public FilterDevice {
     check(d_.synchronise(stream_), "copying to the device");
   }
 
-  // Polls the host's memory, where the answer arrives before the stream ends; now and then checks the stream for errors.
+  // Waits by polling the host's memory, because the answer arrives there before the stream ends. Checks the stream for
+  // errors now and then.
   void wait(std::uint32_t ticket, const volatile std::uint32_t* done) const {
     constexpr int kLooks = 1 << 12;
     for (;;) {

@@ -1,5 +1,5 @@
-// A device that filters subsets of AllDifferents for a search on the CPU: its memory, and its calls of
-// `elimina/different.hpp`.
+// A device that filters subsets of AllDifferents for a search on the CPU: its memory, and the calls of
+// `elimina/different.hpp` that it runs.
 #pragma once
 #include <cstddef>
 #include <cstdint>

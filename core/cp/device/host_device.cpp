@@ -14,7 +14,8 @@ namespace elimina::cp {
 
 namespace {
 
-// Threads with one variable each; shared memory is accessed as on a device.
+// CPU threads in place of the threads of a device, for `different::Division`. Each thread is a group of one lane, and
+// accesses shared memory atomically as on a device.
 struct ThreadTeam {
   int rank, count;
   std::barrier<>& barrier;
@@ -58,7 +59,8 @@ class HostDevice final : public FilterDevice {
 
   void run(different::Call& call, std::size_t, const volatile std::uint32_t*) override {
     different::Update(call, 0, 1).run();
-    // The team has as many threads as the system starts. They wait until their number is known.
+    // If the system cannot start all threads, the team is smaller. The threads wait until the size of the team is
+    // known.
     std::optional<std::barrier<>> barrier;
     std::atomic<int> count = 0;
     const auto work = [&](int rank) {

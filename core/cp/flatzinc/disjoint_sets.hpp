@@ -30,12 +30,13 @@ class DisjointSets {
     return up;
   }
 
-  // Adds x = scale * y + offset; returns false if both are in one set already, or too far apart.
+  // Adds x = scale * y + offset. Returns false, without a change, if both are in one set already, or if the offset
+  // between the roots is too large.
   bool join(std::int32_t x, std::int32_t y, std::int32_t scale, Value offset) {
     constexpr Value kFarthest = Value{1} << 36;
     const View a = find(x), b = compose({y, scale, offset}, find(y));
     if (a.var == b.var) return false;
-    // a.scale * root + a.offset = b, and both scales are 1 or -1.
+    // The root r of x satisfies a.scale * r + a.offset = b. Solved for r; both scales are 1 or -1.
     const View link{b.var, a.scale * b.scale, a.scale * (b.offset - a.offset)};
     if (link.offset > kFarthest || link.offset < -kFarthest) return false;
     links_[static_cast<std::size_t>(a.var)] = link;
@@ -43,7 +44,8 @@ class DisjointSets {
   }
 
  private:
-  // Returns the composition of two views: `outer` of a variable that is itself the view `inner` of another one.
+  // Returns the composition of two views: `outer` is a view of a variable that is itself the view `inner` of another
+  // variable.
   static View compose(View outer, View inner) {
     return {inner.var, outer.scale * inner.scale, outer.scale * inner.offset + outer.offset};
   }

@@ -1,4 +1,5 @@
-// A FlatZinc model as read: items over one pool of terms. Names are parts of the text, which must outlive the document.
+// A FlatZinc model as read: its items, and one list with the terms of all items. Names are parts of the text, which
+// must outlive the document.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -34,10 +35,15 @@ struct Abandoned {};
 
 enum class Kind : std::uint8_t { none, boolean, integer, real, range, set, string, atom, call, variable, array };
 
-// A term of a model. `value` depends on the kind. `boolean`, `integer`: the value; `real`: the bits of the value or, in
-// a set of floats (`size` above 0), the position of the bounds of its ranges, as bits; `range`, `set`: position of the
-// first of `size` numbers (of a range: its bounds); `string`, `atom`: position of the text; `variable`: its number;
-// `array`: position of the first element; `call`: position of the first argument, after an atom with the name.
+// A term of a model. The meaning of `value` depends on the kind:
+// - `boolean`, `integer`: the value.
+// - `real`: the bits of the value. In a set of floats (`size` above 0), the position of the bounds of its ranges, which
+//   are stored as bits.
+// - `range`, `set`: the position of the first of `size` numbers (of a range: its bounds).
+// - `string`, `atom`: the position of the text.
+// - `variable`: the number of the variable.
+// - `array`: the position of the first element.
+// - `call`: the position of the first argument. The term before it is an atom with the name of the call.
 struct Term {
   Kind kind = Kind::none;
   std::uint32_t size = 0;
@@ -50,7 +56,8 @@ struct List {
 
 enum class Type : std::uint8_t { boolean, integer, real, set };
 
-// True for a value of the type, or a variable. A set of floats is `real` with a size, and fits no type.
+// True for a value of the type, or a variable. An integer is also a value of the type `real`. A set of floats has the
+// kind `real` and a size, and fits no type.
 inline bool fits(const Term& t, Type type) {
   switch (t.kind) {
     case Kind::variable: return true;
@@ -94,7 +101,7 @@ struct Solve {
   Position position;
 };
 
-// Hash table of the terms of names, by open addressing.
+// Hash table from names to terms, with open addressing.
 class Names {
  public:
   Names() : slots_(1024) {}

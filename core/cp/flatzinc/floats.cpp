@@ -14,14 +14,17 @@ using Form = FloatConstraint::Form;
 using Relation = FloatConstraint::Relation;
 using Control = FloatConstraint::Control;
 
-// Decimals of a float on the grid; a float that is multiplied gets fewer, because a product has twice as many.
+// Decimals of a float on the grid. A float that is a factor of a product gets only `kFactorDecimals`, because the
+// product has twice as many.
 constexpr int kGridDecimals = 6, kFactorDecimals = 4;
 constexpr int kMostDecimals = 15;
-// Decimals of a sum that is rounded anyway.
+// Decimals of a float that is defined by a sum which cannot be represented exactly.
 constexpr int kInexactDecimals = 8;
-// Limits of a number, of a number on the grid, and of a sum, so that the solver's products and sums do not overflow.
+// Limits of the integers that represent a number, a float on the grid, and a sum. They keep the products and sums of
+// the solver from overflowing.
 constexpr double kGreatestNumber = 0x1p50, kGreatestGrid = 0x1p42, kGreatestSum = 0x1p57;
-// Bounds that are not on the grid are rounded outward.
+// Error passed to `post_ranges` for a float on the grid. It is too small to move a bound, but makes the function round
+// the bounds outward to the grid.
 constexpr double kGridOutward = 1e-300;
 // A number that is not a short decimal, such as 1/3, is rounded to nine digits.
 constexpr double kDigits = 1e9;
@@ -41,14 +44,14 @@ double real(const Term& t) {
   return t.kind == Kind::real ? std::bit_cast<double>(t.value) : static_cast<double>(t.value);
 }
 
-// A decimal number: numerator / 10^decimals, up to an error.
+// A decimal number: numerator / 10^decimals, which differs from the original number by at most `error`.
 struct Decimal {
   Value numerator = 0;
   int decimals = 0;
   double error = 0;
 };
 
-// True if a number is whole but for rounding: floats of a file are decimals, and 0.3 may have become
+// True if a number is whole up to a rounding error: floats of a file are decimals, and 0.3 may have become
 // 0.30000000000000004.
 bool is_whole(double x) { return std::abs(x - std::round(x)) <= 4e-16 * std::abs(x); }
 
@@ -76,7 +79,7 @@ double sum_of_decimals(double a, double b) {
   return sum;
 }
 
-// Bounds of ranges, as bits.
+// Lower and upper bounds of ranges in turn: floats, stored as bits.
 using Ranges = std::span<const std::int64_t>;
 
 bool is_finite_set(Ranges numbers) {
@@ -107,7 +110,7 @@ bool take_start(std::string_view& name, std::string_view start) {
   return true;
 }
 
-// A sum of integers, in units of a power of ten: factors * xs + constant.
+// The sum factors * xs of integers, in units of 10^-`decimals`.
 struct Scaled {
   Values factors;
   Argument xs;
@@ -116,7 +119,8 @@ struct Scaled {
   double error = 0;  // in units of the float
 };
 
-// Returns the sum of factors times quantities, with at most as many decimals as the solver can add up.
+// Returns the sum of factors times quantities, with at most `most_decimals` decimals and no more than the solver can
+// add up. Sets `scaled_constant` to the constant in the same unit.
 Scaled scaled(const std::vector<std::pair<double, Quantity>>& summands, double constant, int most_decimals,
               Value& scaled_constant) {
   int decimals = decimal_of(constant).decimals;
@@ -224,7 +228,7 @@ void Floats::read(const Constraint& c) {
     const Term a = divides ? arguments[2] : arguments[0], b = arguments[1];
     result.result = divides ? arguments[0] : arguments[2];
     if (divides) {
-      // a / b = c: a = b * c, and b is not 0.
+      // a / b = c is posted as a = b * c and b != 0.
       FloatConstraint nonzero;
       nonzero.position = c.position;
       nonzero.relation = Relation::different;
@@ -359,7 +363,8 @@ bool Floats::is_unknown(const Term& t) const {
   return document_.variables[i].type == Type::real && !quantities_[i];
 }
 
-// Returns the variable that a constraint defines by known quantities; nullopt if it defines no variable.
+// Returns the only variable of a constraint whose quantity is unknown, if the constraint defines it by the other
+// quantities; otherwise nullopt.
 std::optional<std::size_t> Floats::definable(const FloatConstraint& c) const {
   if (c.form != Form::linear) {
     if (!is_unknown(c.result) ||
@@ -444,8 +449,8 @@ Floats::Range Floats::declared(const Variable& v) const {
   return {std::bit_cast<double>(numbers.front()), std::bit_cast<double>(numbers.back())};
 }
 
-// Makes a variable with those of the values that lie within the bounds; if there are none, the model becomes
-// infeasible.
+// Makes a variable for those numbers of the range `values` that lie within the bounds `within`. If there are none, the
+// model becomes infeasible.
 Quantity Floats::new_quantity(Range values, Range within, int decimals, double error) {
   double lo = std::max(values.lo, within.lo - error), hi = std::min(values.hi, within.hi + error);
   if (lo > hi) {
@@ -462,7 +467,7 @@ Quantity Floats::new_quantity(Range values, Range within, int decimals, double e
   return {sink_.new_variable(outward(lo - error, -1), outward(hi + error, 1)), decimals, error, lo, hi};
 }
 
-// Defines a variable by a linear equation, solved for it.
+// Solves a linear equation for a variable, and returns the quantity that this sum defines.
 Quantity Floats::sum_of(std::size_t constraint, std::size_t variable) {
   const FloatConstraint& c = constraints_[constraint];
   double coefficient = 1;
@@ -489,7 +494,8 @@ Quantity Floats::sum_of(std::size_t constraint, std::size_t variable) {
   for (const auto& [factor, x] : summands) decimals = std::max(decimals, decimal_of(factor).decimals + x.decimals);
   const auto fits = [&](int d) { return size * power(d) <= kGreatestNumber; };
   if (!is_exact || !fits(decimals)) {
-    // The rounded sum does not define the variable: the equation is posted with a tolerance for the rounding.
+    // A rounded sum does not define the variable. Instead, the equation remains a constraint, which is posted with a
+    // tolerance for the rounding.
     decimals = is_multiplied_[variable] ? kFactorDecimals : kInexactDecimals;
     while (decimals > 0 && !fits(decimals)) --decimals;
     Quantity result = new_quantity(values, within, decimals, 0.5 / power(decimals));
@@ -575,7 +581,8 @@ void Floats::make_free(std::size_t variable) {
     lo = -hi;
   }
   try {
-    // Bounds on the grid hold for a rounded value, too, so they get no room for the error.
+    // If a float is within bounds on the grid, so is its rounded value. The bounds are therefore not widened by the
+    // error.
     Quantity x = new_quantity({lo, hi}, {}, decimals, 0);
     x.error = is_finite ? 0 : 0.5 / power(decimals);
     if (!is_bounded && v.domain.kind == Kind::none) free_variables_.push_back(x.n.var);
@@ -586,14 +593,15 @@ void Floats::make_free(std::size_t variable) {
   }
 }
 
-// Posts declared bounds of a variable that was made with other bounds, or its declared ranges.
+// Posts the declared ranges of a variable, or its declared bounds if it was made with other bounds.
 void Floats::post_ranges(const Variable& v, const Quantity& x, double error) {
   if (v.domain.kind != Kind::real) return;
   const auto numbers = document_.values(v.domain);
   const double unit = power(x.decimals);
   const auto limit = [&](std::int64_t bits, double sign) {
     const double scaled = (std::bit_cast<double>(bits) + sign * error) * unit;
-    // With an error, bounds are rounded outward, else inward; beyond the solver's limits there are no values.
+    // Bounds are rounded outward if there is an error, otherwise inward. They are cut to the limits of the solver,
+    // beyond which there are no values.
     const double side = error > 0 ? sign : -sign;
     const double rounded = is_whole(scaled) ? std::round(scaled) : side * std::ceil(side * scaled);
     return static_cast<Value>(std::clamp(rounded, -static_cast<double>(kLimit), static_cast<double>(kLimit)));
@@ -628,7 +636,7 @@ void Floats::post_constraints(const Poll& poll) {
 
 void Floats::post(const FloatConstraint& c) {
   if (c.form == Form::linear) return post_linear(c);
-  // The result is a known quantity, so the function has to equal it.
+  // The result has its own quantity already, so a constraint makes it equal to the function.
   const Quantity x = function_of(c, {}), y = value_of(c.result);
   Value bound = 0;
   const Scaled sum = scaled({{1, x}, {-1, y}}, 0, kMostDecimals, bound);
@@ -693,7 +701,7 @@ std::string Floats::show(std::size_t variable, Value n) const {
   const Quantity& x = quantity(variable);
   int decimals = x.decimals;
   long double scaled = static_cast<long double>(n);
-  // Digits below the error have no meaning, so they are left out.
+  // Digits smaller than the error have no meaning, so they are left out.
   const double unit = power(x.decimals);
   while (decimals > 0 && x.error * power(decimals) > 0.500001) --decimals;
   const auto shorter = static_cast<Value>(std::llround(scaled * static_cast<long double>(power(decimals)) / unit));

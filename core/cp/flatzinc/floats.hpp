@@ -1,5 +1,5 @@
-// Float variables as integers: multiples of a power of ten. Floats that follow from integers by sums, products,
-// extremes and elements are exact; the others are on a grid, and constraints on these leave room for the grid's
+// Float variables as integers: multiples of a power of ten. Floats that follow from integers by sums, products, maxima,
+// minima and elements of arrays are exact. Other floats are rounded to a grid, and their constraints leave room for the
 // rounding, so that no solution is lost.
 #pragma once
 #include <limits>
@@ -45,8 +45,8 @@ struct FloatConstraint {
 
 class Floats {
  public:
-  // `views` and `bounds` must hold the document's integers and Booleans; `make_variables` adds the views of floats.
-  // `free`: limit of a variable without bounds.
+  // `views` and `bounds` must already hold those of the integers and Booleans of the document; `make_variables` adds
+  // the views of floats. `free`: limit of a variable without bounds.
   Floats(const Document& document, Sink& sink, std::vector<View>& views,
          const std::vector<std::pair<Value, Value>>& bounds, Value free);
 
@@ -54,7 +54,7 @@ class Floats {
   static bool is_float(std::string_view name);
   // Makes the float variables: those that follow from others first, then the rest on a grid.
   void make_variables();
-  // Posts all constraints on floats that do not define a variable.
+  // Posts the constraints on floats, except those that define a variable.
   void post_constraints(const Poll& poll);
 
   const Quantity& quantity(std::size_t variable) const { return *quantities_[variable]; }

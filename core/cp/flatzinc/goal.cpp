@@ -67,11 +67,12 @@ std::vector<std::string> Instance::unproven_limits(const Values* incumbent) cons
   return beyond_limits(objective(*incumbent));
 }
 
-// Returns names of unbounded variables that may be beyond their limits in a solution or, if `value` is given, in a
-// solution with a better objective than this value.
+// Returns names of variables without bounds that may be beyond their default limits in a solution. If `value` is given,
+// only solutions with a better objective than this value count.
 std::vector<std::string> Instance::beyond_limits(std::optional<Value> value) const {
   if (std::find(is_free_.begin(), is_free_.end(), true) == is_free_.end()) return {};
-  // A solver may have more variables than a record, because constraints make some.
+  // The model is posted again, to a record: a solver may also have variables made by constraints, which the record does
+  // not have.
   Record record;
   const Instance copy(document_, record, {});
   Statements all = copy.recorded(record);
@@ -142,7 +143,8 @@ void Instance::add_search(Terms arguments) {
   rules_.push_back(std::move(rule));
 }
 
-// Adds a rule with keys and an annotation for each key (Feydy, Goldwaser, Schutt, Stuckey and Young, ModRef 2017).
+// Adds a rule for a priority search, with keys and a search annotation for each key (Feydy, Goldwaser, Schutt, Stuckey
+// and Young, ModRef 2017).
 void Instance::add_priorities(Terms arguments) {
   const Position position = document_.solve.position;
   const Terms annotations = document_.items(arguments[1]);
@@ -192,8 +194,8 @@ void Instance::add_relaxation(Terms arguments) {
   relaxation_ = std::move(relaxation);
 }
 
-// Adds hints. MiniZinc lists annotations from the last to the first one; of several hints for a variable, the search
-// follows the first.
+// Adds hints. If a variable has several hints, the search follows the first one in the file. MiniZinc lists annotations
+// from the last to the first, so this is the last one of the model.
 void Instance::add_hints(Terms arguments) {
   const Position position = document_.solve.position;
   const Argument xs = argument(arguments[0], position, "what is hinted"),
@@ -245,8 +247,8 @@ std::vector<bool> Instance::defined_variables() const {
   return result;
 }
 
-// Adds rules for variables without a rule: first those that no constraint defines, by dom/wdeg, unbounded ones last;
-// then the objective; then the others, which mostly follow from these.
+// Adds rules for variables without a rule, in this order: variables that no constraint defines, by dom/wdeg, those
+// without bounds last; the objective; floats; variables that constraints define, which mostly follow from the others.
 void Instance::add_default_rules(const std::optional<View>& objective) {
   std::vector<bool> has_rule(static_cast<std::size_t>(solver_.variables()), false);
   for (const Rule& rule : rules_)

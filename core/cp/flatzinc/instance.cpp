@@ -9,7 +9,7 @@ namespace elimina::cp::flatzinc {
 
 namespace {
 
-// Libraries prefix names of constraints with their solver's name.
+// Prefixes of the names of constraints in the libraries of MiniZinc and of solvers.
 constexpr std::string_view kPrefixes[] = {"fzn_",     "elimina_", "jacop_",   "gecode_",
                                           "chuffed_", "ortools_", "minicpp_", "huub_"};
 
@@ -40,13 +40,13 @@ Value within_limits(Value value, Position position) {
   return value;
 }
 
-// Advice for constraints that MiniZinc compiles away with this solver's library.
+// Advice for constraints that no longer occur if MiniZinc compiles the model with the library of this solver.
 constexpr const char* kCompile =
     "; compile the MiniZinc model for this solver: elimina install-minizinc, then minizinc -c --solver elimina "
     "MODEL.mzn";
 
-// Returns advice for a constraint without a counterpart in the solver. MiniZinc's library does not replace constraints
-// that run code during the search.
+// Returns advice for a constraint without a counterpart in the solver. Compiling the model again does not help if the
+// constraint runs code during the search, because MiniZinc's library does not replace such constraints.
 std::string advice_for(std::string_view name) {
   if (name.starts_with("on_restart_"))
     return "; no function runs at restarts: to search near the best solution, use the annotation relax_and_reconstruct "
@@ -55,7 +55,7 @@ std::string advice_for(std::string_view name) {
   return kCompile;
 }
 
-// Bounds of a variable; empty if the lower one is greater.
+// Bounds of a variable, which has no value if `lo` is greater than `hi`.
 struct Bounds {
   Value lo = -kFree, hi = kFree;
 };
@@ -89,7 +89,7 @@ Instance::Instance(const Document& document, Sink& solver, const Poll& poll,
       solver_.post("int_eq", {{view(terms[i], document_.solve.position, "an assumption")}, {constant(1)}});
 }
 
-// Returns the assumptions of constraints, then those of the solve item.
+// Returns the Booleans that are assumed: first those of `assume` constraints, then those of the solve item.
 std::vector<Term> Instance::assumed_terms() const {
   std::vector<Term> result;
   const auto add = [&](Terms arguments, Position position) {
@@ -127,7 +127,7 @@ const Variable* Instance::float_variable() const {
   return nullptr;
 }
 
-// Makes the float variables; those without bounds are free variables, too.
+// Makes the float variables, and marks those without bounds in `is_free_`, as for integers.
 void Instance::make_floats() {
   floats_.emplace(document_, solver_, views_, bounds_, kFree);
   floats_->make_variables();
@@ -149,7 +149,7 @@ void Instance::tie_value(const Variable& v, std::int32_t variable) {
   if (is_variable(v.value) && v.type != Type::real) sets_.join(variable, number(v.value), 1, 0);
 }
 
-// Returns true if the constraint is an equation that the disjoint sets now express.
+// Adds a constraint to the disjoint sets if it is an equation that they can express; returns whether it is.
 bool Instance::tie_constraint(const Constraint& c) {
   const Terms arguments = document_.items(c.arguments);
   if (c.name == "int_lin_eq") return tie_sum(arguments);
@@ -287,7 +287,7 @@ void Instance::post(const Constraint& c) {
   post_named(name == "int_lin_eq" ? name + first_of(c, {{"domain", "_domain"}}) : name, arguments);
 }
 
-// Posts a constraint, which may have another form in the file than in the solver.
+// Posts a constraint whose name or arguments may differ between the file and the solver.
 void Instance::post_named(const std::string& name, const std::vector<Argument>& arguments) {
   if (name == "bool_xor" && arguments.size() == 2) return solver_.post("bool_ne", arguments);
   const bool is_implied = name == "bool_and_imp" || name == "bool_or_imp" || name == "bool_xor_imp";
@@ -325,7 +325,7 @@ void Instance::post_member(const Constraint& c) {
   post("int_le", {x, hi});
 }
 
-// Returns the suffix of a name for the first known annotation; empty if there is none.
+// Returns the suffix that belongs to the constraint's first annotation among `endings`; empty if it has none of them.
 std::string Instance::first_of(const Constraint& c,
                                std::initializer_list<std::pair<std::string_view, const char*>> endings) const {
   for (const Term& annotation : document_.items(c.annotations))

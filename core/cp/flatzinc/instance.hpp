@@ -21,26 +21,27 @@ class Record;
 class Instance {
  public:
   // Posts all items. `assumed`: numbers of the assumptions that hold; if not given, all of them hold. Throws
-  // `Malformed` ("unsupported ..." for items that are well formed), and `Abandoned`.
+  // `Malformed` (its message begins with "unsupported" for items that are well formed), and `Abandoned`.
   Instance(const Document& document, Sink& solver, const Poll& poll,
            const std::optional<std::vector<std::size_t>>& assumed = std::nullopt);
 
   Goal goal() const { return document_.solve.goal; }
-  // Returns rules, restarts, the objective, and the variables that a search near a solution relaxes.
+  // Returns the options of the search: rules, restarts, the objective, and the variables that a search near a solution
+  // relaxes.
   Options options();
   // Value of the objective in a solution; if the objective is a float, in units of 10^-`objective_decimals`.
   Value objective(const Values& solution) const;
   int objective_decimals() const;
-  // The first float variable, or null.
+  // The first float variable; nullptr if there is none.
   const Variable* float_variable() const;
-  // Returns names of variables without bounds that may be beyond their default limits in a solution (a better one than
-  // `incumbent`, if there is one). If there are none, a complete search within the limits is a proof.
+  // Returns names of variables without bounds that may be beyond their default limits in a solution. If `incumbent` is
+  // given, only solutions better than it count. If no name is returned, a complete search within the limits is a proof.
   std::vector<std::string> unproven_limits(const Values* incumbent) const;
   // True if no solution beyond the default limits of variables can be better than `bound`.
   bool is_proven_bound(Value bound) const { return beyond_limits(bound).empty(); }
   // True if every solution can be improved.
   bool is_unbounded() const;
-  // Returns the sink's view of a variable, an integer or a Boolean of the document.
+  // Returns the sink's view of a term: a variable of the document, or a constant integer or Boolean.
   View view(const Term& t, Position position, const char* what) const;
   // Returns a solution in FlatZinc's form, up to the line of dashes.
   std::string show(const Values& solution) const;

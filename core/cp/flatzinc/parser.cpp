@@ -1,4 +1,4 @@
-// Reads FlatZinc by recursive descent, also arrays of variables without a value as in old files.
+// Parses FlatZinc by recursive descent. Also accepts arrays of variables without values, as in old files.
 #include <algorithm>
 #include <array>
 
@@ -121,7 +121,7 @@ class Parser : public Reader {
     fail("a type");
   }
 
-  // Reads "[1..n] of" after "array" and returns n; -1 for "[int] of" and for several index sets.
+  // Reads "[1..n] of" after "array" and returns n. For "[int] of" and for several index sets, returns -1.
   std::int64_t length() {
     expect('[');
     std::int64_t result = -1;
@@ -271,7 +271,7 @@ class Parser : public Reader {
     return call_of(id, [&] { arguments(')', depth + 1, true); });
   }
 
-  // Reads expressions up to `close` onto the stack.
+  // Reads expressions up to the character `close`, and pushes them onto the stack.
   void arguments(char close, int depth, bool annotated) {
     while (!accept(close)) {
       const Term t = expression(depth, annotated);
@@ -291,7 +291,7 @@ class Parser : public Reader {
     return gathered(&Document::array_term, [&] { arguments(']', depth + 1, annotated); });
   }
 
-  // Returns the bits of a number as a float.
+  // Returns a number as the bits of a float.
   static std::int64_t bits(const Term& t) {
     return t.kind == Kind::real ? t.value : std::bit_cast<std::int64_t>(static_cast<double>(t.value));
   }

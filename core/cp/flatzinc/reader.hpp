@@ -102,7 +102,7 @@ class Reader {
     if ((++items_ & kPatience) == 0 && poll_ && !poll_()) throw Abandoned{};
   }
 
-  // Makes a term or a list of the terms that `read` pushes.
+  // Calls `read`, which pushes terms onto the stack, and lets `make` turn them into a term or a list.
   template <class Make, class Read>
   auto gathered(Make make, Read read) {
     const std::size_t base = stack_.size();
@@ -116,7 +116,7 @@ class Reader {
     return gathered([&](Document& doc, std::span<const Term> terms) { return doc.call_term(id, terms); }, read);
   }
 
-  // Makes a set of values, which may be in any order and repeated.
+  // Makes a set from values that may be unsorted and repeated.
   Term set_of(std::vector<std::int64_t>& values) {
     std::sort(values.begin(), values.end());
     values.erase(std::unique(values.begin(), values.end()), values.end());

@@ -1,4 +1,4 @@
-// Record of an instance's constraints, for a front end that builds another model.
+// Record of the variables and constraints of an instance, from which a front end can build another model.
 #pragma once
 #include <string>
 #include <utility>

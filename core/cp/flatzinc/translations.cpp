@@ -78,7 +78,8 @@ void same_length(T t, std::size_t i, std::size_t k) {
     throw Refused("arguments " + std::to_string(i + 1) + " and " + std::to_string(k + 1) + " have different lengths");
 }
 
-// Posts a constraint of another name. `order`: positions of its arguments among those of the translated constraint.
+// Posts a constraint of the file under another name. `order`: for each argument of the posted constraint, its position
+// among the arguments in the file, which has `count` of them.
 template <std::size_t Count>
 void renamed(T t, const std::string& name, const std::size_t (&order)[Count], std::size_t count = Count) {
   t.expect(count);
@@ -92,7 +93,8 @@ void circuit(T t, const std::string& name, std::size_t list, Value first) {
   t.post(name + t.side(), {t.shifted(list, -first)});
 }
 
-// Posts that two arrays are inverse functions; indices begin at `first` and `inverse_first`.
+// Posts that two arrays are inverse functions. The indices of the first array begin at `first`, those of the second one
+// at `inverse_first`.
 void inverse(T t, Value first, Value inverse_first) {
   t.post("inverse", {t.shifted(0, -inverse_first), t.shifted(1, -first)});
 }
@@ -117,7 +119,7 @@ View count_of(T t, const Argument& xs, View value) {
   return count;
 }
 
-// Posts the reified or the implied form of a count.
+// Posts the reified or half-reified form of a count.
 void count_if(T t, const char* name) {
   t.expect(4);
   t.post(name, {single(count_of(t, t.list(0), t.view(1))), t.list(2), t.list(3)});
@@ -166,7 +168,7 @@ void among(T t, std::size_t n, std::size_t xs, std::size_t values) {
   t.post("bool_lin_eq", {ones(inside.size()), inside, t.list(n)});
 }
 
-// Posts a comparison of each pair of neighbours.
+// Posts a comparison of each element of a list with the next one.
 void chain(T t, const char* name, bool descends) {
   t.expect(1);
   const Argument& xs = t.list(0);
@@ -200,7 +202,7 @@ void boolean_sum(T t, const std::string& relation, bool at_least, Value gap) {
          {at_least ? negated(factors) : factors, t.list(0), single((at_least ? -bound : bound) - gap)});
 }
 
-// Posts boxes by two lists of origins and two of sizes.
+// Posts boxes that do not overlap. `lists`: positions of the arguments with the origins on both axes, then the sizes.
 void boxes(T t, const char* name, const std::array<std::size_t, 4>& lists) {
   std::vector<Argument> arguments;
   for (const std::size_t number : lists) arguments.push_back(t.list(number));
@@ -228,7 +230,7 @@ void optional_cumulative(T t, std::size_t starts, std::size_t occurs, std::size_
   t.post("cumulative", {t.list(starts), t.list(starts + 1), demands, t.list(capacity)});
 }
 
-// Posts that a view has the value of the first true condition.
+// Posts that a view has the value that belongs to the first true condition. Arguments: conditions, values, the view.
 void first_of(T t) {
   t.expect(3);
   same_length(t, 0, 1);
@@ -241,7 +243,7 @@ void first_of(T t) {
   }
 }
 
-// Posts the index of the first extreme value; indices begin at `first`.
+// Posts the index of the first largest element or, with `least`, of the first smallest one. Indices begin at `first`.
 void extreme_index(T t, std::size_t index, Value first, bool least) {
   const Argument xs = least ? negated(t.list(0)) : t.list(0);
   if (xs.empty()) throw Refused("an extreme of no variables does not exist");
@@ -291,7 +293,7 @@ void precede_in_chain(T t, const Argument& values, const Argument& xs) {
   for (std::size_t i = 1; i < values.size(); ++i) precede(t, values[i - 1], values[i], xs);
 }
 
-// Posts that each positive value occurs only after the value below it.
+// Posts that each value above 1 occurs only after the value below it has occurred.
 void precede_in_sequence(T t) {
   t.expect(1);
   View highest = constant(0);
@@ -306,7 +308,8 @@ void precede_in_sequence(T t) {
 
 const std::unordered_map<std::string_view, Translate>& table() {
   static const std::unordered_map<std::string_view, Translate> result{
-      // Names of MiniZinc's library, and those that several solvers share; see `kPrefixes`.
+      // Names of MiniZinc's library, and names that several solvers share. Prefixes (`kPrefixes` in instance.cpp) are
+      // left out of these names.
       {"all_different_int", [](T t) { t.expect(1), t.post("all_different" + t.consistency(), {t.list(0)}); }},
       {"all_different", [](T t) { t.expect(1), t.post("all_different" + t.consistency(), {t.list(0)}); }},
       {"alldifferent", [](T t) { t.expect(1), t.post("all_different" + t.consistency(), {t.list(0)}); }},

@@ -17,8 +17,8 @@ using Ends = std::pair<Value, Value>;
 // Returns the integers of a range. Throws `Refused` if there are more than 2^24.
 Argument listed(const Ends& range);
 
-// A constraint of the file, and the sink to post it to. An argument that is a range may have millions of values, so it
-// stays empty until `list` is called.
+// A constraint of the file, and the sink to post it to. An argument that is a range may have millions of values, so its
+// values are listed only when `list` is called.
 class Translation {
  public:
   Translation(Sink& sink, std::vector<Argument> arguments, std::vector<std::optional<Ends>> ranges,
@@ -26,13 +26,15 @@ class Translation {
       : sink_(sink), arguments_(std::move(arguments)), ranges_(std::move(ranges)), consistency_(std::move(consistency)),
         side_(std::move(side)) {}
 
-  // Suffixes of names: consistency of an all_different, and where to filter a circuit.
+  // Suffixes of the names of constraints: the consistency of an all_different, and the processor that filters a
+  // circuit.
   const std::string& consistency() const { return consistency_; }
   const std::string& side() const { return side_; }
 
   void expect(std::size_t count) const;
   const Argument& list(std::size_t i) const;
-  // Returns the ends of an argument that is a range of integers, or a set without gaps; none if it is another set.
+  // Returns the least and the greatest integer of an argument that is a range, or a set without gaps; nullopt for any
+  // other set.
   std::optional<Ends> range(std::size_t i) const;
   View view(std::size_t i) const;
   Value value(std::size_t i) const;
@@ -41,7 +43,7 @@ class Translation {
   void post(const std::string& name, const std::vector<Argument>& arguments) const { sink_.post(name, arguments); }
   View boolean() const { return sink_.new_variable(0, 1); }
   View integer(Value lo, Value hi) const { return sink_.new_variable(lo, hi); }
-  // Makes a Boolean that is 1 exactly if a constraint with a reified form holds.
+  // Posts the reified form of a constraint, and returns its Boolean, which is 1 exactly if the constraint holds.
   View truth(const std::string& name, std::vector<Argument> arguments) const;
 
  private:
