@@ -9,8 +9,8 @@ namespace {
 
 double bits(const Domains& d, View x) { return std::log2(static_cast<double>(d.size(x))); }
 
-// Fixes a variable to its value in `best` on a new level, and propagates; returns false, without a change, if that
-// fails.
+// Fixes a variable to its value in `best` on a new level, and propagates. If that fails, undoes the level and returns
+// false.
 bool keep(Engine& engine, View x, const Values& best) {
   const Value value = best[static_cast<std::size_t>(x.var)];
   if (!engine.domains().has(x.var, value)) return false;

@@ -1,4 +1,5 @@
-// Choice of the part of the best solution to keep while the rest is searched again (Shaw, CP 1998).
+// Large neighbourhood search: chooses the part of the best solution that is kept while the rest is searched again
+// (Shaw, CP 1998).
 #pragma once
 #include <optional>
 
@@ -8,8 +9,8 @@ namespace elimina::cp {
 
 struct Relaxation {
   Views xs;
-  // Probability with which each variable is fixed to its value in the best solution, unless propagation fails then. If
-  // not set, the size of the neighbourhood adapts.
+  // Probability with which each variable is fixed to its value in the best solution; it stays open if propagation then
+  // fails. If the probability is not set, the size of the neighbourhood adapts.
   std::optional<double> kept;
 };
 
@@ -20,8 +21,8 @@ class Neighbourhood {
   // Assigns values of `best`, each on a new level, and propagates.
   void fix(Engine& engine, const Values& best, Random& random);
 
-  // `widen` enlarges the next neighbourhoods, after one was searched completely within its limit of failures; `narrow`
-  // shrinks the next ones, after one was not.
+  // Call `widen` after a neighbourhood was searched completely within its limit of failures: it enlarges the next ones.
+  // Call `narrow` if the limit was reached first: it shrinks the next ones.
   void widen();
   void narrow();
 

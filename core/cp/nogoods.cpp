@@ -35,7 +35,7 @@ Outcome Nogoods::propagate(Engine& engine) {
     if (!revise(engine, branches_[seen_])) return Outcome::failed;
   for (const int v : touched) {
     if (static_cast<std::size_t>(v) >= watches_.size()) continue;
-    // The list may grow during the loop, by watches of the branch being visited.
+    // Visiting a branch may append watches to this list, so only those present before are visited.
     const std::vector<Watch>& list = watches_[static_cast<std::size_t>(v)];
     for (std::size_t i = 0, count = list.size(); i < count; ++i) {
       const Branch& branch = branches_[list[i].branch];
@@ -45,8 +45,8 @@ Outcome Nogoods::propagate(Engine& engine) {
   return Outcome::again;
 }
 
-// Applies the negations of refuted decisions, up to the first taken decision that does not hold yet. Returns false if a
-// domain becomes empty.
+// Applies the negations of the refuted decisions of a branch, up to the first taken decision that does not hold yet.
+// Returns false if a domain becomes empty.
 bool Nogoods::revise(Engine& engine, const Branch& branch) {
   Domains& d = engine.domains();
   std::size_t i = engine.trail().get(branch.at);
@@ -60,8 +60,8 @@ bool Nogoods::revise(Engine& engine, const Branch& branch) {
   return is_over || look_ahead(engine, branch, i);
 }
 
-// Applies the negation of the decision `first` if a refuted decision and all decisions above it but `first` hold.
-// Returns false if the domain becomes empty.
+// Looks for a refuted decision that holds, below taken decisions that all hold except `first`. If there is one, applies
+// the negation of `first`. Returns false if the domain becomes empty.
 bool Nogoods::look_ahead(Engine& engine, const Branch& branch, std::size_t first) {
   Domains& d = engine.domains();
   watch(branch, first);

@@ -61,7 +61,8 @@ void ParallelSearch::adopt(const Values& solution) {
 Finder::Status ParallelSearch::next() {
   if (!begun_) begin();
   std::unique_lock lock(mutex_);
-  // Threads may find solutions as fast as they are taken, so limits are checked here, too.
+  // If the threads find solutions as fast as `next` takes them, the loop below never checks the limits, so they are
+  // checked here, too.
   if (running_ > 0 && !stop_ && elapsed() > polled_ + kPollSeconds) {
     lock.unlock();
     polled_ = elapsed();
@@ -123,8 +124,8 @@ void ParallelSearch::start_threads() {
   }
 }
 
-// Halves all parts until there are enough or none can be halved, and drops those that fail; returns false if a limit
-// ends this first.
+// Splits all parts in two, again and again, until there are enough or none can be split. Parts that fail are dropped.
+// Returns false if a limit ends this first.
 bool ParallelSearch::split() {
   is_splitting_ = true;
   Search& search = *workers_.front()->search;
@@ -193,8 +194,8 @@ bool ParallelSearch::search_part(Worker& worker) {
   return status == Status::complete;
 }
 
-// Offers the solution of a thread, unless a better one is known; waits while too many solutions wait. Returns false if
-// the search has ended.
+// Adds the solution of a thread to the queue, unless one at least as good is known. Waits while the queue is full.
+// Returns false if the search has ended.
 bool ParallelSearch::offer(const Search& search) {
   std::unique_lock lock(mutex_);
   room_.wait(lock, [&] { return waiting_.size() < kMostWaiting || stop_; });

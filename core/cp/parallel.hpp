@@ -21,7 +21,7 @@ class ParallelSearch final : public Finder {
   ParallelSearch(const ParallelSearch&) = delete;
   ParallelSearch& operator=(const ParallelSearch&) = delete;
 
-  // Takes the next solution. Threads continue between calls, until a limited number of solutions wait.
+  // Takes the next solution. The threads continue between calls until the queue of solutions is full.
   Status next() override;
   const Values& solution() const override { return solution_.values; }
   const char* origin() const override { return solution_.origin; }

@@ -104,7 +104,7 @@ void add_booleans(Entries& table) {
       2, false, [](ConstraintCall& c) { post_clause(c.engine(), c.booleans(0), Control::reified(c.boolean(1))); }};
   table["array_bool_and"] = {2, false,
                              [](ConstraintCall& c) { post_all_true(c.engine(), c.booleans(0), c.boolean(1)); }};
-  // The Boolean implies the conjunction, or the disjunction.
+  // Half-reified forms: the Boolean implies the conjunction, or the disjunction.
   table["array_bool_and_imp"] = {2, false, [](ConstraintCall& c) {
                                    for (const View x : c.booleans(0)) post_at_most(c.engine(), c.boolean(1), x);
                                  }};
@@ -122,7 +122,7 @@ void add_elements(Entries& table) {
   }
 }
 
-// Suffixes of AllDifferent's names for the side that filters.
+// Suffixes of AllDifferent's names, for the processor that filters it.
 constexpr std::pair<const char*, Side> kSides[] = {{"", Side::automatic}, {"_cpu", Side::cpu}, {"_gpu", Side::gpu}};
 
 void add_all_different(Entries& table) {

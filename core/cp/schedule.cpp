@@ -10,8 +10,8 @@ namespace {
 
 constexpr Restarts kLuby{Restarts::Kind::luby, 100, 1};
 
-// Value of `Row::least_factor` for rows that prove nothing by themselves. It saves a third of the time of proofs for
-// job shops and Golomb rulers.
+// Value of `Row::least_factor` for rows that prove nothing by themselves. Their smaller shares save a third of the time
+// of proofs for job shops and Golomb rulers.
 constexpr double kIdleFactor = 0.25;
 
 // Returns term i of Luby, Sinclair and Zuckerman's sequence, where i counts from 1: 1 1 2 1 1 2 4 ...
@@ -52,12 +52,14 @@ bool Schedule::restarts() const {
 std::vector<Row> portfolio_rows(double scale, bool has_orderings) {
   const Restarts pace{Restarts::Kind::luby, std::max(1.0, 100 * scale), 1};
   std::vector<Row> rows;
-  // The model's ordering may be a good one, so it comes first. Nogoods let its later stretches resume where it stopped.
+  // The model's ordering may be a good one, so it comes first. Nogoods let each later stretch of this row resume where
+  // the last one stopped.
   if (has_orderings)
     rows.push_back({Scope::tree, Ordering::model, 0.125, {Restarts::Kind::geometric, std::max(1.0, 500 * scale), 1.5}});
   // The best row for proofs, and for models without orderings.
   rows.push_back({Scope::tree, Ordering::free, 0.375, pace});
-  // Searches near the incumbent, with values that the model prefers, such as early starts of tasks.
+  // Searches near the incumbent. The second row prefers the values that the model prefers, such as early starts of
+  // tasks.
   rows.push_back({Scope::neighbourhood, Ordering::free, 0.25, pace, kIdleFactor});
   rows.push_back({Scope::neighbourhood, Ordering::model, 0.25, pace, kIdleFactor});
   // A schedule cannot be shortened while tasks keep their starts, so this row keeps the orders of tasks. Its share does
@@ -81,11 +83,12 @@ std::vector<Row> forced_rows(const Restarts& restarts, bool free, bool relaxes) 
 }
 
 std::vector<Row> rows_of_thread(const std::vector<Row>& rows, std::size_t thread, std::size_t threads) {
-  // More threads than rows: further threads use all rows, with different seeds.
+  // If there are more threads than rows, the further threads use all rows, with different seeds.
   if (thread >= rows.size()) return rows;
   std::vector<Row> result;
   for (std::size_t i = thread; i < rows.size(); i += threads) result.push_back(rows[i]);
-  // Only rows of the whole tree apply without an incumbent, and rows that follow costs of values also need these costs.
+  // A thread needs a row to begin with. Without an incumbent, only rows of the whole tree apply, and rows that follow
+  // costs of values also wait for these costs.
   if (result.front().scope != Scope::tree || result.front().ordering == Ordering::costs)
     result.insert(result.begin(), {Scope::tree, Ordering::free, 0.125, kLuby});
   return result;

@@ -35,7 +35,7 @@ struct Row {
   double least_factor = 1;
 };
 
-// Rows that take turns, each for its share of the work; the first row begins.
+// Rows that take turns, each for its share of the work. The first row of the list begins.
 class Schedule {
  public:
   explicit Schedule(std::vector<Row> rows) : states_(rows.size()), rows_(std::move(rows)) {}
@@ -60,7 +60,8 @@ class Schedule {
     std::size_t next = rows_.size();
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       if (!applies(rows_[i])) continue;
-      // A row that did not apply before, such as neighbourhoods without an incumbent, does not catch up on its share.
+      // A row that did not apply for some time, such as neighbourhoods without an incumbent, does not catch up on its
+      // share.
       if (states_[i].load < least_) states_[i].load = least_;
       if (next == rows_.size() || states_[i].load < states_[next].load) next = i;
     }
@@ -83,8 +84,8 @@ class Schedule {
   double least_ = 0;
 };
 
-// Return the rows of the default search, which begins with the model's orderings if there are any, and the rows of
-// searches that options force.
+// `portfolio_rows`: returns the rows of the default search, which begins with the model's orderings if there are any.
+// `forced_rows`: returns the rows of a search whose kind is set by options.
 std::vector<Row> portfolio_rows(double scale, bool has_orderings);
 std::vector<Row> forced_rows(const Restarts& restarts, bool free, bool relaxes);
 // Returns the rows of one of several threads that search the same tree at first.

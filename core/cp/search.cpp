@@ -32,15 +32,15 @@ Rule starts_of(const Solver& solver, const Rule& rest) {
   return starts;
 }
 
-// Factor by which a failure counts more than the previous one: after a thousand further failures, a failure counts
-// about a third as much as the latest one.
+// Factor by which each failure counts more than the previous one. A failure counts about a third as much as one that
+// comes a thousand failures later.
 constexpr double kWeightGrowth = 1.001;
 
-// Failures after which the first stretches give up refuting a target; the limit rises once even the smallest step is
-// too hard.
+// Limit on the failures of the first stretches that try to refute a target. It is doubled whenever even the smallest
+// step turns out too hard.
 constexpr double kTargetFailures = 100;
 
-// Intervals with more values than this are halved in a search for a target.
+// In a search for a target, domains that are intervals with more values than this are halved.
 constexpr Value kMaxTriedValues = 16;
 
 std::vector<Row> rows_of(const Options& options) {
@@ -121,8 +121,8 @@ void Search::begin() {
   }
   if (neighbourhood_ && options_.portfolio) {
     cost_neighbourhood_.emplace(*options_.relax);
-    // With `order_brancher_`, the orders of tasks that run one after another are variables, and the free neighbourhood
-    // keeps these orders already.
+    // With `order_brancher_`, no task neighbourhood is needed: the orders of tasks are variables, so the free
+    // neighbourhood keeps these orders already.
     if (!order_brancher_ && !solver_.task_groups().empty()) task_neighbourhood_.emplace(engine_, solver_.task_groups());
   }
   if (options_.portfolio || schedule_.restarts()) {
@@ -197,7 +197,8 @@ void Search::enter(const std::vector<Decision>& decisions) {
   next_cost_ = 0;
   at_solution_ = is_refuted_ = is_success_ = false;
   has_stretch_ = true;
-  // Consequences of the decisions above a part do not hold outside the part.
+  // A part is searched below decisions, so a bound on the objective that is found there does not hold for the whole
+  // tree.
   is_part_ = true;
   schedule_ = Schedule(options_.part_rows.empty() ? rows_of(options_) : options_.part_rows);
   engine_.count_failures(true);
@@ -246,7 +247,7 @@ std::optional<Decision> Search::decision() {
     if (order_brancher_) decision = order_brancher_->decide(engine_);
     if (!decision) decision = chosen();
   }
-  // Excluding half of a start's window takes about as long as excluding a single start.
+  // The interval is halved, because excluding half of a start's window takes about as long as excluding a single start.
   if (decision && schedule_.row().scope == Scope::target && d.is_interval(decision->x) &&
       d.size(decision->x) > kMaxTriedValues)
     return Decision{decision->x, Test::at_most, floor_div(d.lo(decision->x) + d.hi(decision->x), 2)};
@@ -266,7 +267,7 @@ Search::Status Search::next() {
   spent_before_ = statistics_.seconds;
   if (!begun_) {
     begin();
-    // Another search may have found a better solution or bound, which is propagated at the root.
+    // Another search may have found a better solution or bound in the meantime, which is propagated at the root.
     failed_ = failed_ || !bounded() || !is_aimed() || !engine_.propagate();
   }
   Turn result = Turn::go_on;
@@ -353,7 +354,8 @@ Value Search::incumbent() const {
   return std::min(best_.value_or(kNoValue), elsewhere);
 }
 
-// A refuted target may be worse than a solution that another thread has just found, so the bound is capped.
+// A refuted target may be worse than a solution that another thread has just found, so the bound is at most the
+// objective of this solution.
 Value Search::bound() const { return std::min(bound_, incumbent()); }
 
 bool Search::bounded() {
@@ -459,8 +461,8 @@ void Search::start_stretch() {
                     [this](const Row& row) { return applies(row); });
   calls_at_restart_ = calls;
   failures_at_restart_ = statistics_.failures;
-  // Failures in a neighbourhood are due to its kept values. They are not counted, because the counts would mislead
-  // searches of the tree.
+  // Failures in a neighbourhood are often due to the values that it keeps. They are not counted, because the counts
+  // would mislead searches of the tree.
   const Scope scope = schedule_.row().scope;
   engine_.count_failures(scope == Scope::tree || scope == Scope::target);
   if (failed_) return;
@@ -487,7 +489,8 @@ bool Search::applies(const Row& row) const {
   return options_.minimise && !is_part_ && d.lo(*options_.minimise) < d.hi(*options_.minimise);
 }
 
-// Adds the nogoods of the path, whose last decision has failed. A refutation without decisions above it is permanent.
+// Adds the nogoods of the path, whose last decision has failed. A decision that was refuted with no decision above it
+// is excluded for good.
 void Search::record() {
   refuted_.push_back({path_.size() - 1, path_.back()});
   statistics_.nogoods += refuted_.size();

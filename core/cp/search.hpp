@@ -18,10 +18,11 @@ struct Options {
   std::vector<Rule> rules;       // variables without a rule come last
   std::optional<View> minimise;  // each solution has to be better than the previous one
   Restarts restarts;             // nogoods are kept: no solution comes twice, and every search ends
-  // Alternates searches near the incumbent and complete ones, by Luby's sequence unless other restarts are given. Needs
-  // an objective.
+  // If set, the search alternates between neighbourhoods of the incumbent and the complete tree. It restarts by Luby's
+  // sequence unless other restarts are given. Needs an objective.
   std::optional<Relaxation> relax;
-  // Values to try first. A search with restarts decides these views before its first restart, and then drops wrong hints.
+  // Values to try first. A search with restarts gives these values before all other decisions until its first restart,
+  // and then drops wrong hints.
   std::vector<Hint> hints;
   // True for a search by dom/wdeg that decides the last conflict's variable first, tries values of the last solution
   // first, and restarts by Luby's sequence unless other restarts are given.
@@ -33,14 +34,15 @@ struct Options {
   bool has_orderings = false;  // true if the model has orderings, which come first
   std::vector<Row> rows;       // rows of the search and of its parts (`enter`); empty: made from the options above
   std::vector<Row> part_rows;
-  // Seconds after which `next` returns `paused`, in order, between two stretches of the schedule.
+  // Times in seconds, in ascending order. After each of them, `next` returns `paused` at the end of a stretch of the
+  // schedule.
   std::vector<double> pauses;
   std::uint64_t seed = 0;
   double seconds = std::numeric_limits<double>::infinity();
   std::uint64_t nodes = ~std::uint64_t{0}, failures = ~std::uint64_t{0};
   std::function<bool()> poll;  // called now and then; false ends the search
-  // Shared with other searches: the least objective that they have found, or kNoValue; their greatest lower bound on
-  // the objective, or kNoBound; costs of values.
+  // Shared with other searches. `shared_best`: the least objective that they have found, or kNoValue. `shared_bound`:
+  // their greatest lower bound on the objective, or kNoBound. `shared_costs`: costs of values.
   const std::atomic<Value>* shared_best = nullptr;
   std::atomic<Value>* shared_bound = nullptr;
   const SharedValueCosts* shared_costs = nullptr;
@@ -72,7 +74,7 @@ class Finder {
   virtual Value bound() const = 0;
   // Raises the bound to one found elsewhere.
   virtual void raise_bound(Value bound) = 0;
-  // Takes a better solution found elsewhere; later ones have to be better than this.
+  // Takes a better solution found elsewhere. Solutions found later have to be better than this one.
   virtual void adopt(const Values& solution) = 0;
   // Takes costs of values (core/cp/value_costs.hpp), which hold for all solutions better than the incumbent.
   virtual void set_costs(std::shared_ptr<const ValueCosts> costs) = 0;
@@ -114,8 +116,8 @@ class Search final : public Finder {
   void adopt(const Values& solution) override;
   void set_costs(std::shared_ptr<const ValueCosts> costs) override { costs_ = std::move(costs); }
 
-  // Restarts below decisions: `next` then returns solutions below them. Unless `has_failed()`, `decision` returns the
-  // next decision, or nullopt if all variables have values.
+  // Restarts the search below some decisions: `next` then returns solutions for which they hold. Unless `has_failed()`,
+  // `decision` returns the next decision, or nullopt if all variables have values.
   void enter(const std::vector<Decision>& decisions);
   bool has_failed() const { return failed_; }
   std::optional<Decision> decision();
@@ -174,8 +176,8 @@ class Search final : public Finder {
   std::shared_ptr<const ValueCosts> costs_;
   std::size_t next_cost_ = 0, pauses_ = 0;
   std::optional<Decision> earliest_;  // decision on an earliest start, in neighbourhoods of tasks
-  // Values of each variable: the last solution, saved values, and hints; kNoValue: none. The model's orderings prefer
-  // hints, free searches prefer saved values.
+  // For each variable, its value in the last solution, its saved value, and its hinted value; kNoValue if there is
+  // none. The model's orderings prefer hints, free searches prefer saved values.
   Values solution_, phase_, hinted_;
   std::optional<HintBrancher> hint_brancher_;  // used until the first restart
   const char* origin_ = "";

@@ -42,7 +42,7 @@ double Solver::device_delay() {
   return result;
 }
 
-// Finding a device takes a second or two, during which the search continues.
+// Called now and then during a search. `find_` looks for a device in the background, which takes a second or two.
 void Solver::has_searched(double seconds) {
   constexpr double kInterval = 0.05;
   if (!find_ || seconds < std::max(next_look_, kPatience)) return;

@@ -59,12 +59,12 @@ class Solver final : public Sink {
   void add_tasks(TaskGroup group) { task_groups_.push_back(std::move(group)); }
   const std::vector<TaskGroup>& task_groups() const { return task_groups_; }
 
-  // Returns the seconds of search before looking for a device: 0 if an AllDifferent requests a device, a few if an
+  // Returns after how many seconds of search to look for a device: 0 if an AllDifferent requests a device, a few if an
   // AllDifferent is large, otherwise infinity.
   double device_delay();
 
-  // Lets a device filter AllDifferents: with `measures`, those where it is faster or requested; without, all that it
-  // can filter. Call it once, after all constraints are posted.
+  // Lets a device filter AllDifferents. With `measures`, it filters those where it is faster by measurement, and those
+  // that request it. Without, it filters all that it can. Call it once, after all constraints are posted.
   void accelerate(std::unique_ptr<FilterDevice> device, bool measures);
   // Calls `accelerate` with `measures` and the device found, once a search has lasted long enough. `find` is called
   // again while it returns nullopt; it returns nullptr if there is no device.

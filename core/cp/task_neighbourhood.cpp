@@ -19,8 +19,8 @@ void PartialOrder::attach(Engine& engine) {
       for (const View x : *views) engine.subscribe(*this, x, kBounds);
 }
 
-// Precedences are sorted by the second task, so that one pass forward and one back reach the fixpoint unless two views
-// share a variable.
+// Precedences are sorted by the second task. One pass forward and one back therefore reach the fixpoint, unless two
+// views share a variable.
 Outcome PartialOrder::propagate(Engine& engine) {
   Domains& d = engine.domains();
   for (const auto& [before, duration, after, key] : precedences_)
@@ -55,8 +55,9 @@ void TaskNeighbourhood::release(const Values& best, Random& random) {
       const Value x = value_in(best, a), y = value_in(best, b);
       return x != y ? x < y : a.var < b.var;
     });
-    // Only one window has the first task, and one the last task, so these two are drawn more often. The first and the
-    // last task are then released as often as those in the middle, and tasks near the ends up to twice as often.
+    // Only one window contains the first task, and only one the last task, so these two windows are drawn more often.
+    // The first and the last task are then released as often as those in the middle, and tasks near the ends up to
+    // twice as often.
     const std::size_t places = count + share - 1, place = random.below(places);
     first = std::min(place < share ? 0 : place - share + 1, count - share);
   } else {

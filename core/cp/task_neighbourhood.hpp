@@ -1,6 +1,6 @@
-// Neighbourhoods of schedules: tasks that a neighbourhood does not release keep their order on each resource, not their
-// starts (partial order schedules: Policella, Smith, Cesta and Oddi, ICAPS 2004; in large neighbourhood search: Godard,
-// Laborie and Nuijten, ICAPS 2005).
+// Neighbourhoods of schedules. Tasks that a neighbourhood does not release keep their order on each resource, but not
+// their starts (partial order schedules: Policella, Smith, Cesta and Oddi, ICAPS 2004; in large neighbourhood search:
+// Godard, Laborie and Nuijten, ICAPS 2005).
 #pragma once
 #include <algorithm>
 #include <limits>
@@ -17,7 +17,7 @@ struct TaskGroup {
   View capacity;
 };
 
-// Precedences that hold until they are replaced.
+// Propagator of precedences, which hold until a `TaskNeighbourhood` replaces them.
 class PartialOrder final : public Propagator {
  public:
   explicit PartialOrder(const std::vector<TaskGroup>& groups) : Propagator(Priority::linear), groups_(groups) {}
@@ -38,15 +38,16 @@ class PartialOrder final : public Propagator {
 
 class TaskNeighbourhood {
  public:
-  // Posts the propagator of the order that a neighbourhood keeps.
+  // Posts the propagator that keeps the order of tasks.
   TaskNeighbourhood(Engine& engine, std::vector<TaskGroup> groups);
 
-  // Keeps the order of all tasks of `best` but those of a random window of time, or of a random set.
+  // Keeps the order that tasks have in `best`, except tasks of a random window of time, or of a random set.
   void fix(Engine& engine, const Values& best, Random& random);
   void clear() { order_->precedences_.clear(); }
 
-  // Decides the earliest start among the tasks without a start. A task is postponed while its earliest start directly
-  // follows a refuted start (Le Pape and others, 1994). Returns nullopt if all are postponed.
+  // Returns the decision for the task with the earliest start among those without a fixed start. A task is postponed
+  // while the value just below its earliest start is a refuted one (Le Pape and others, 1994). Returns nullopt if all
+  // are postponed.
   std::optional<Decision> earliest(const Domains& d, Random& random) const;
   bool is_open(const Domains& d) const;
   void postpone(View start, Value refuted) { refuted_[static_cast<std::size_t>(start.var)] = refuted; }

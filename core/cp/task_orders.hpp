@@ -21,8 +21,8 @@ class OrderBrancher {
   // Reserves a trailed word, so construct it before the search's first level.
   OrderBrancher(Engine& engine, std::vector<TaskOrder> orders);
 
-  // Decides the order of a pair of tasks with narrow time windows and many failures; tries the order that leaves wider
-  // windows first. Returns nullopt if all orders are decided.
+  // Decides the order of the pair of tasks with the least ratio of their time windows to their failures; first tries
+  // the order that leaves more room. Returns nullopt if all orders are decided.
   std::optional<Decision> decide(Engine& engine);
   // Decides one order by its Boolean, even if it is decided already. Returns nullopt if the variable is not the Boolean
   // of an order.

@@ -12,11 +12,12 @@ using Value = std::int64_t;
 // Limit of all bounds, so that differences and sums of a few bounds stay within 64 bits.
 inline constexpr Value kLimit = Value{1} << 52;
 
-// A range up to this width (greatest minus least value) gets a row of bits with its first hole. In a wider range each
-// hole costs a lookup, so propagators remove only bounds and single values there.
+// A range up to this width (greatest minus least value) gets a row of bits with its first hole. In a wider range, each
+// hole is stored separately and costs a lookup, so propagators remove only bounds and single values there.
 inline constexpr Value kListed = (Value{1} << 16) - 1;
 
-// A view of a variable: scale * variable + offset. A Boolean x is a variable of 0 and 1; its negation is the view 1 - x.
+// A view of a variable: scale * variable + offset. A Boolean x is a variable of 0 and 1, and its negation is the view 1
+// - x.
 struct View {
   std::int32_t var = -1;
   std::int32_t scale = 1;

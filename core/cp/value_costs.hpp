@@ -21,8 +21,8 @@ class ValueCosts {
   // A solution with the value of an entry has an objective of at least ceil(cost / unit) + offset.
   ValueCosts(std::vector<Entry> entries, Value unit, Value offset);
 
-  // Removes values with which the objective is at least `best`, beginning at a position among the entries sorted by
-  // cost, and advances the position. Returns false if a domain becomes empty.
+  // Removes values with which the objective is at least `best`. The entries are sorted by cost, the most expensive
+  // first; the search begins at `position` and advances it. Returns false if a domain becomes empty.
   [[nodiscard]] bool filter(Domains& d, Value best, std::size_t& position) const;
 
   // Returns the decision for the cheapest value of the variable with the largest regret (the difference of its two

@@ -11,8 +11,8 @@ namespace elimina::cp {
 
 namespace {
 
-// AllDifferent by values: removes the value of each fixed variable, unless it is the exception, from the others.
-// Processed variables are swapped to the front.
+// AllDifferent by values: removes the value of each fixed variable from the domains of the others, unless the value is
+// the exception. Processed variables are swapped to the front.
 class DifferentByValue final : public Propagator {
  public:
   DifferentByValue(Views xs, std::optional<Value> except)

@@ -28,7 +28,7 @@ bool narrow(Domains& d, View x, Range to) { return d.set_lo(x, to.lo) && d.set_h
 Value largest(Range x) { return std::max(std::abs(x.lo), std::abs(x.hi)); }
 Value smallest(Range x) { return x.holds(0) ? 0 : std::min(std::abs(x.lo), std::abs(x.hi)); }
 
-// Narrows x to numbers with an absolute value in a range, by bounds.
+// Moves the bounds of x to numbers whose absolute value is in a range.
 bool narrow_absolute(Domains& d, View x, Range to) {
   if (!narrow(d, x, {-to.hi, to.hi})) return false;
   return (d.lo(x) <= -to.lo || d.set_lo(x, to.lo)) && (d.hi(x) >= to.lo || d.set_hi(x, -to.lo));
@@ -80,7 +80,7 @@ class Times final : public Ternary {
     return r;
   }
 
-  // Narrows x to values that z / y may have; returns false if none remains.
+  // Moves the bounds of x to possible quotients z / y; returns false if no value remains.
   bool divide(Domains& d, View y, View x) const {
     Range by = range(d, y);
     const Range z = range(d, z_);
@@ -181,7 +181,7 @@ class Remainder final : public Ternary {
   }
 
  private:
-  // Narrows x, y and z of x = q y + z by the bounds of q; x, z >= 0 and y > 0.
+  // Narrows x, y and z in x = q y + z by the bounds of the quotient q. Requires x, z >= 0 and y > 0.
   static bool by_quotient(Domains& d, View x, View y, View z) {
     const Value largest_value = std::min(d.hi(x), d.hi(x) - d.lo(z)) / d.lo(y);
     const Value least = std::max(d.lo(x) / d.hi(y), ceil_div(d.lo(x) - d.hi(z), d.hi(y)));
@@ -246,7 +246,8 @@ class Power final : public Ternary {
     return p >= least;
   }
 
-  // Narrows x: from the least base with a power of at least min z to the largest one with a power of at most max z.
+  // Narrows x to the bases from the least one that can have a power of at least min z, to the greatest one that can
+  // have a power of at most max z.
   bool narrow_base(Domains& d) const {
     const Value end = d.hi(x_) + 1;
     const Value lo = first(d.lo(x_), end, [&](Value x) { return reaches(x, d.hi(y_), d.lo(z_)); });
@@ -254,7 +255,7 @@ class Power final : public Ternary {
     return narrow(d, x_, {lo, beyond - 1});
   }
 
-  // Returns the first value in [from, none) for which `does` is true, by bisection.
+  // Returns the first value in [from, end) for which `does` is true, by bisection; `end` if there is none.
   template <class Does>
   static Value first(Value from, Value end, Does does) {
     while (from < end) {

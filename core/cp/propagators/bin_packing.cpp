@@ -12,9 +12,9 @@ namespace {
 
 using Words = std::vector<std::uint64_t>;
 
-// Possible sums of the items of one bin. They show the items that its load requires or excludes (Trick, 2003). Bit s of
-// a row of `from_` is set if the first items may have the sum s. Bit s of a row of `to_` is set if the remaining items
-// can raise s to a possible load.
+// Possible sums of the items of one bin. They show which items the load of the bin requires or excludes (Trick, 2003).
+// Bit s of row i of `from_` is set if the first i items may have the sum s. Bit s of row i of `to_` is set if the
+// remaining items can raise s to a possible load.
 class Sums {
  public:
   static constexpr Value kMost = 4096;
@@ -172,7 +172,8 @@ Value total_size(const ConstraintCall& call, const Values& sizes) {
 
 }  // namespace
 
-// Posts that items fill bins to loads. Arguments: loads of the bins, bins of the items (from 0 on), sizes of the items.
+// Posts that the load of each bin is the sum of the sizes of its items. Arguments: loads of the bins, bins of the items
+// (from 0 on), sizes of the items.
 void post_bin_packing(ConstraintCall& call) {
   call.same_length(1, 2);
   const Views loads = call.views(0), bins = call.views(1);

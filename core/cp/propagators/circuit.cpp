@@ -68,8 +68,8 @@ class OneCycle final : public Propagator {
   std::size_t first_ = 0, last_ = 0, edges_ = 0, joined_ = 0;
 };
 
-// One cycle, or none, of the nodes that are not their own successors. Calls keep no state: each follows the paths from
-// their beginnings.
+// One cycle, or none, of the nodes that are not their own successors. No state is kept between calls: each call follows
+// the paths from their first nodes.
 class AtMostOneCycle final : public Propagator {
  public:
   explicit AtMostOneCycle(Views xs) : Propagator(Priority::quadratic), xs_(std::move(xs)), is_entered_(xs_.size()) {}
@@ -110,7 +110,7 @@ class AtMostOneCycle final : public Propagator {
   }
 
   // If fixed successors form a cycle, makes all other nodes their own successors; returns false if one of them cannot
-  // be. Nodes with a predecessor that are on no path form a cycle.
+  // be. The nodes of a cycle have a predecessor (`is_entered_` is 1), but are on no path that `follow` has visited.
   bool close(Domains& d) {
     std::size_t start = 0;
     while (start < xs_.size() && !(has_left(d, start) && is_entered_[start] == 1)) ++start;

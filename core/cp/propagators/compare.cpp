@@ -155,7 +155,8 @@ class Member final : public Propagator {
 
 }  // namespace
 
-// Two views of one variable make a linear constraint on this variable, as their bounds move together.
+// An equation or inequality of two views of one variable is posted as a linear constraint on this variable, because the
+// bounds of both views move together.
 void post_equal(Engine& engine, View x, View y, Control control) {
   if (x.var == y.var) return post_linear(engine, Relation::equal, {1, -1}, {x, y}, 0, control);
   engine.post(std::make_unique<Equal>(x, y, control, true));

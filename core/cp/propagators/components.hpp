@@ -1,5 +1,5 @@
-// Strongly connected components of a graph whose nodes are bits, by their paths (Gabow, Information Processing Letters
-// 74, 2000).
+// Strongly connected components by the path-based algorithm (Gabow, Information Processing Letters 74, 2000). Nodes are
+// bits of words.
 #pragma once
 #include <algorithm>
 #include <bit>
@@ -14,7 +14,8 @@ class Components {
 
   explicit Components(std::size_t nodes) : open((nodes + 63) / 64), to_(open.size()), on_stack_(open.size()) {}
 
-  // Restricts the search to the nodes of these words. Nodes of the core form one component, which is never closed.
+  // Restricts the search to the nodes of the words from `from` to `to` - 1. Nodes of the core form one component, which
+  // is never closed.
   void begin(std::size_t from, std::size_t to, const Word* core) {
     from_ = from, to_ = to;
     std::copy(core + from, core + to, on_stack_.begin() + static_cast<std::ptrdiff_t>(from));
@@ -24,7 +25,7 @@ class Components {
   }
 
   // Visits an open node and all open nodes that it leads to. `row(node)` returns the words of a node's successors.
-  // `close(nodes)` gets the words of each component, after those of the components that it leads to.
+  // `close(nodes)` is called with the words of each component, after the components that it leads to.
   template <class Row, class Close>
   void search(std::size_t root, Row row, Close close) {
     visit(root);
@@ -73,7 +74,7 @@ class Components {
     frames_.push_back({node, from_});
   }
 
-  // Merges all components of the path from the reached node on: an edge back to this node makes them one component.
+  // Merges all components on the path from the reached node on: the edge back to this node makes them one component.
   void merge(const Word* next) {
     for (std::size_t w = from_; w < to_;) {
       const Word* const last = top();

@@ -11,13 +11,16 @@ namespace elimina::cp {
 
 namespace {
 
-// A cycle through all required nodes, one of which is the root. Without the root, the cycle passes the strongly
-// connected components one after another: from the root into the first one, and from the last one back to the root,
-// skipping no component with a required node (Francis and Stuckey, Constraints 2014, with components instead of
-// subtrees of one search). Fixed successors join nodes to paths. A path counts as one node, named by its last node. The
-// path's row has the values of its last node's successor: once AllDifferent has run, these are first nodes of paths. In
-// most cases all paths but the root form one component. Two searches from one path confirm this; only otherwise are the
-// components computed.
+// A cycle through all required nodes, one of which is the root. Without the root, the graph has strongly connected
+// components, which the cycle passes one after another: from the root into the first one, and from the last one back to
+// the root. It skips no component with a required node (Francis and Stuckey, Constraints 2014, with components instead
+// of subtrees of one search).
+//
+// Fixed successors join nodes to paths. A path counts as one node, named by its last node. Its row has the possible
+// successors of its last node; once AllDifferent has run, these are first nodes of paths.
+//
+// In most cases, all paths but the root form one component. Two searches from one path confirm this; the components are
+// computed only if they do not.
 class Connected final : public Propagator {
  public:
   explicit Connected(Views xs)
@@ -57,8 +60,8 @@ class Connected final : public Propagator {
   Word* row(std::size_t i) { return rows_.data() + i * words_; }
   bool has(std::size_t from, std::size_t to) { return row(from)[first_[to] / 64] >> (first_[to] % 64) & 1; }
 
-  // Returns false if there are fewer than two paths, a cycle is closed, or two nodes have the same successor: other
-  // propagators handle these cases.
+  // Joins nodes to paths. Returns false if there are fewer than two paths, a cycle is closed, or two nodes have the
+  // same successor, because other propagators handle these cases.
   bool join(const Domains& d) {
     const std::size_t n = xs_.size();
     nodes_.clear();
@@ -74,7 +77,8 @@ class Connected final : public Propagator {
       if (next_[i] == i) ++joined;
       if (is_entered_[i]) continue;
       std::size_t last = i;
-      // Two nodes may have the same successor, since AllDifferent may still be waiting.
+      // While AllDifferent is waiting, two nodes may have the same successor, so the walk could run into a cycle;
+      // `joined` limits its length.
       for (++joined; next_[last] < n && joined < n; last = next_[last]) ++joined;
       if (next_[last] < n) return false;
       first_[last] = i;
@@ -87,7 +91,8 @@ class Connected final : public Propagator {
     return first_[i] != i || !d.has(xs_[i], static_cast<Value>(i));
   }
 
-  // True if two paths or more lead to the root, and all paths but the root lead to each other.
+  // True if there is nothing to filter: at least two paths lead to the root, and any path but the root leads to all
+  // others without passing the root.
   bool leaves_nothing_out(const Domains& d) {
     int doors = 0;
     for (std::size_t k = 0; k < nodes_.size() && doors < 2; ++k)
@@ -121,7 +126,8 @@ class Connected final : public Propagator {
     return unreached == 0;
   }
 
-  // Makes a few rounds over all paths not yet known to lead to `start`; returns true if all lead there.
+  // Looks for paths that lead to `start`, in a few rounds over those not yet known to. Returns true if all of them lead
+  // there; false if some are still unknown.
   bool is_reached_by_all(const Domains& d, std::size_t start) {
     constexpr int kRounds = 4;
     std::fill(goal_.begin(), goal_.end(), 0);
@@ -146,7 +152,7 @@ class Connected final : public Propagator {
     }
   }
 
-  // Removes some values, or (`beside`) all others, from a row and its variable.
+  // Removes the given values from a row and its variable or, with `beside`, all values but these.
   bool remove_values(Domains& d, std::size_t from, const Row& values, bool beside = false) {
     for (std::size_t w = 0; w < words_; ++w) {
       Word lost = row(from)[w] & (beside ? ~values[w] : values[w]);
@@ -168,7 +174,7 @@ class Connected final : public Propagator {
     return d.remove(xs_[from], static_cast<Value>(first_[to]));
   }
 
-  // Makes the node its own successor: it cannot be visited.
+  // Makes a node that the cycle cannot visit its own successor.
   bool leave_out(Domains& d, std::size_t i) {
     std::fill(row(i), row(i) + words_, 0);
     return d.assign(xs_[i], static_cast<Value>(i));
@@ -191,9 +197,9 @@ class Connected final : public Propagator {
     return true;
   }
 
-  // Filters the nodes of component c; returns false if that fails. `passed_`: impossible next steps, because a required
-  // node lies between; `pending_`: nodes to be added to `passed_` at the next component with a required node;
-  // `leading_`: nodes that lead to the root.
+  // Filters the nodes of component c; returns false if that fails. `passed_`: nodes that cannot follow directly,
+  // because a component with a required node lies between. `pending_`: nodes to be added to `passed_` at the next
+  // component with a required node. `leading_`: nodes from which the root can be reached.
   bool pass(Domains& d, int c) {
     bool leads = false;
     for (const std::size_t i : members(c)) {
@@ -244,8 +250,8 @@ class Connected final : public Propagator {
     return c == kBack || c == component_[root_] || musts_[static_cast<std::size_t>(c)] > 0;
   }
 
-  // Filters the steps from component c to component c - 1, both with required nodes: the cycle takes exactly one of
-  // these steps. The root, the last component, leads to the one before it, and component 0 leads back to the root.
+  // Filters the steps from component c to component c - 1. Both have required nodes, so the cycle takes exactly one of
+  // these steps. The root is the component with the greatest number and, as `kBack`, also the one after component 0.
   bool keep_door(Domains& d, int c) {
     constexpr std::size_t kNone = ~std::size_t{0}, kMany = kNone - 1;
     const auto record = [](std::size_t& only, std::size_t i) { only = only == kNone || only == i ? i : kMany; };
@@ -264,7 +270,8 @@ class Connected final : public Propagator {
     return (tail == kMany || keep_tail(d, tail, c)) && (head == kMany || keep_head(d, head, c));
   }
 
-  // True if the cycle must leave a component from another node than the one where it enters.
+  // True if component c has a required node other than `node`. If the cycle enters the component at `node`, it must
+  // leave it from another node, and the reverse.
   bool is_wide(int c, std::size_t node) const {
     return c != kBack && c != component_[root_] &&
            musts_[static_cast<std::size_t>(c)] > static_cast<int>(is_must_[node]);
@@ -289,10 +296,12 @@ class Connected final : public Propagator {
 
   Views xs_;
   std::size_t words_, turn_ = 0, root_ = 0;
-  // Last node of each path; next node of each node; path of each first node; first node of each path.
+  // `nodes_`: last node of each path. `next_`: next node of each node. `path_of_`: path of each first node. `first_`:
+  // first node of each path.
   std::vector<std::size_t> nodes_, next_, path_of_, first_;
   std::vector<std::uint8_t> is_entered_, is_must_;
-  // Components, and the state of their search and passage; sets of paths are sets of their first nodes.
+  // Components, and the state of the search for them and of `pass`. A set of paths is stored as the set of their first
+  // nodes.
   std::vector<int> component_, musts_;
   Components components_;
   std::vector<std::size_t> stack_, members_, begins_;

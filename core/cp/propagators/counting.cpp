@@ -1,4 +1,4 @@
-// Occurrences of values, numbers of different values, and sums of sizes in bins.
+// Numbers of occurrences of values, and numbers of different values.
 #include <algorithm>
 #include <map>
 #include <memory>

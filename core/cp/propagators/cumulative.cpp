@@ -1,6 +1,6 @@
-// Tasks on a resource: by the time-table of their compulsory parts (Aggoun and Beldiceanu, 1993), by the remaining
-// energy (time-table edge finding: Vilim, CPAIOR 2011; the quadratic form of Schutt, Feydy and Stuckey, CPAIOR 2013),
-// and by the order of two tasks that exclude each other.
+// Tasks on a resource. Filtered by the time-table of their compulsory parts (Aggoun and Beldiceanu, 1993), by the
+// remaining energy (time-table edge finding: Vilim, CPAIOR 2011; the quadratic form of Schutt, Feydy and Stuckey,
+// CPAIOR 2013), and by the order of two tasks that exclude each other.
 #include <algorithm>
 #include <memory>
 
@@ -10,7 +10,7 @@ namespace elimina::cp {
 
 namespace {
 
-// Tasks on a resource. Durations and demands count with their least values.
+// Tasks on a resource. Filtering uses the least values of durations and demands.
 struct Tasks {
   Views starts, durations, demands;
   View capacity;
@@ -31,7 +31,8 @@ struct Tasks {
   }
 };
 
-// Load of compulsory parts, from `begin` to the next piece; in `steps_`, the change of the load at `begin`.
+// `height`: load of compulsory parts from `begin` to the next piece. In `steps_`, it is the change of the load at
+// `begin`.
 struct Piece {
   Value begin, height;
 };
@@ -58,7 +59,7 @@ class Profile {
     }
   }
 
-  // Sets `result` to the energy of the load before each of the ascending times.
+  // Sets `result` to the energy of the load before each of the times, which are in ascending order.
   void areas(const Values& times, Values& result) const {
     result.clear();
     std::size_t k = 0;
@@ -103,7 +104,7 @@ class TimeTable final : public Propagator {
   }
 
  private:
-  // Returns the load of the other tasks in a piece.
+  // Returns the load of a piece without task i.
   Value others(const Domains& d, std::size_t i, const Piece& piece) const {
     const bool is_inside =
         tasks_.is_sure(d, i) && tasks_.latest(d, i) <= piece.begin && piece.begin < tasks_.earliest_end(d, i);
@@ -127,8 +128,8 @@ class TimeTable final : public Propagator {
     return d.set_lo(start, lo) && d.set_hi(start, hi);
   }
 
-  // Limits a demand by the free capacity during the task's compulsory part, and a duration by the next piece with too
-  // little. Returns false if no value remains.
+  // Limits the demand of a task by the free capacity during its compulsory part, and its duration by the beginning of
+  // the next piece with too little free capacity. Returns false if no value remains.
   bool shrink(Domains& d, std::size_t i) const {
     const View length = tasks_.durations[i], need = tasks_.demands[i];
     if (d.fixed(length) && d.fixed(need)) return true;
@@ -183,7 +184,8 @@ class EdgeFinding final : public Propagator {
     }
   };
 
-  // Orders two exclusive tasks: a task that cannot end before the other begins is the second one.
+  // Orders pairs of tasks whose demands do not fit together: a task that cannot end before the other begins is the
+  // second one.
   bool order_pairs(Domains& d) {
     const Value capacity = d.hi(tasks_.capacity);
     large_.clear();
@@ -310,8 +312,8 @@ bool post_shared_resource(const ConstraintCall& call, const Views& starts, const
                           View capacity) {
   Engine& engine = call.engine();
   const Tasks tasks{starts, durations, demands, capacity};
-  // There is no second constraint on the large tasks alone: it would raise bounds of projects by 1 to 2 %, but reduce
-  // the nodes per second by a third.
+  // The tasks with large demands get no further constraint of their own: it would raise lower bounds of project
+  // schedules by 1 to 2 %, but reduce the nodes per second by a third.
   if (is_unary(engine.domains(), tasks)) {
     post_no_overlap(engine, starts, durations, Views(tasks.count(), call.fixed(1)));
     return true;
@@ -326,8 +328,8 @@ void post_cumulative(ConstraintCall& call) {
   call.same_length(0, 1);
   call.same_length(0, 2);
   const Views starts = call.views(0), durations = call.views(1);
-  // Constraints of exclusive tasks need the constant 1 as a variable. It is made here, because a search adds no
-  // variables.
+  // A search posts constraints on exclusive tasks, for which it needs the constant 1 as a variable. The variable is
+  // made here, because a search adds no variables.
   call.fixed(1);
   call.add_tasks({starts, durations, call.views(2), call.view(3)});
   const bool run_in_turn = post_shared_resource(call, starts, durations, call.views(2), call.view(3));

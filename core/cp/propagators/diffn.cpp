@@ -1,6 +1,6 @@
-// Boxes in the plane that do not overlap. A pair of boxes is filtered by the sides (left, right, below or above) on
-// which one of them may lie beside the other; each direction is filtered by the lengths of boxes that lie beside each
-// other (Beldiceanu and Contejean, 1994).
+// Boxes in the plane that do not overlap. Two boxes are filtered once only one side remains (left, right, below or
+// above) on which the first may lie beside the second. In addition, the boxes on a line along an axis have to fit one
+// beside the other (Beldiceanu and Contejean, 1994).
 #include <algorithm>
 #include <array>
 #include <memory>

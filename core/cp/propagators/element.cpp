@@ -12,7 +12,8 @@ namespace elimina::cp {
 
 namespace {
 
-// Sorts places by their values, 8 bits at a time (radix sort): there may be thousands of long tables.
+// Sorts places (indices of the table) by their values, 8 bits at a time (radix sort), because there may be thousands of
+// long tables.
 template <class Place>
 void sort_by(const Values& table, std::vector<Place>& order) {
   if (table.empty()) return;
@@ -30,11 +31,14 @@ void sort_by(const Values& table, std::vector<Place>& order) {
 }
 
 // The constraint z = table[index]. The state of the last call is valid until a level is undone, so a call costs only as
-// much as has changed. New bounds of z are found in the sorted table. If z is narrow at the root, a copy of the index's
-// row shows its lost values, and values of z without a remaining place are removed. A z that is wider at the root keeps
-// values between those of the table, even once its domain is narrow: they could only be removed one by one. All values
-// of the index are visited only after holes from other constraints, and in the first call after an undone level. `Cell`
-// and `Place` hold a value and a place of the table.
+// much as has changed. New bounds of z are found in the sorted table.
+//
+// If z is narrow at the root, a copy of the index's row shows which values the index has lost, and values of z without
+// a remaining place are removed. If z is wider at the root, it keeps values between those of the table, even once its
+// domain is narrow, because they could only be removed one by one.
+//
+// All values of the index are visited only after holes from other constraints, and in the first call after an undone
+// level. `Cell` and `Place` are types that can hold a value and a place of the table.
 template <class Cell, class Place>
 class ElementOfValues final : public Propagator {
  public:
@@ -169,8 +173,9 @@ class ElementOfValues final : public Propagator {
     return false;
   }
 
-  // Fields that every call reads come first and long arrays last, because there may be thousands of elements. Ranks
-  // from `begin_` to `end_` have the values from `lo_` to `hi_`, whose places are `first_` and `last_`.
+  // Fields that every call reads come first and long arrays last, because there may be thousands of elements. The
+  // remaining places have ranks from `begin_` to `end_` - 1. Their least value `lo_` is at the place `first_`, and
+  // their greatest value `hi_` at `last_`.
   View index_, z_;
   std::uint64_t undone_ = ~std::uint64_t{0};
   Value lo_ = 0, hi_ = 0, values_ = 0;  // `values_`: number of values of z

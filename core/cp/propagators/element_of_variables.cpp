@@ -10,9 +10,9 @@ namespace elimina::cp {
 
 namespace {
 
-// The constraint z = xs[index]: domain consistent if z has few values, else by bounds of z. The two variables that give
-// z its bounds are noted: as long as these do not change, changes of other variables do not cost a visit of all
-// variables. Once the index is fixed, the constraint is z = x.
+// The constraint z = xs[index]: domain consistent if z has few values, otherwise by bounds of z. `low_` and `high_` are
+// the numbers of the variables that give z its bounds. As long as these two do not change, changes of other variables
+// do not cost a visit of all variables. Once the index is fixed, the constraint is z = x.
 class ElementOfVariables final : public Propagator {
  public:
   ElementOfVariables(const Domains& d, View index, Views xs, View z)

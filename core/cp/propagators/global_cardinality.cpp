@@ -57,7 +57,8 @@ void GlobalCardinality::attach(Engine& engine) {
 Outcome GlobalCardinality::propagate(Engine& engine) {
   Domains& d = engine.domains();
   load(d);
-  // A count's bound may move across a hole of its domain, past the current number of assigned variables.
+  // When the bound of a count moves across a hole of the count's domain, it may pass the current number of assigned
+  // variables. Then the assignment is repaired again.
   for (bool fits = false; !fits;) {
     if (!load_counts(d) || !repair() || !tighten(d)) return Outcome::failed;
     fits = true;
@@ -161,7 +162,8 @@ const GlobalCardinality::Word* GlobalCardinality::can_give(int without) {
   return sources_.data();
 }
 
-// Returns the first target on a path from the sources, or kNone; `parent_` leads back.
+// Returns the first target that a breadth-first search from the sources reaches, or kNone. `parent_` leads back along
+// the path.
 int GlobalCardinality::reach(const Word* sources, const Word* targets) {
   queue_.clear();
   std::fill(seen_.begin(), seen_.end(), 0);
@@ -182,7 +184,7 @@ int GlobalCardinality::reach(const Word* sources, const Word* targets) {
   return kNone;
 }
 
-// Moves one variable along each step of the path; returns the start of the path.
+// Moves one variable along each step of the path to the target; returns the first value of the path.
 int GlobalCardinality::shift(int target) {
   for (;;) {
     const int from = parent_[static_cast<std::size_t>(target)];
@@ -211,8 +213,8 @@ bool GlobalCardinality::repair() {
   return true;
 }
 
-// Assigns the value k to one more variable. A path of the residual graph leads to k from a value whose count may fall:
-// each variable on it takes the next value. Returns false if there is no path.
+// Assigns the value k to one more variable. The search finds a path of the residual graph to k, from a value whose
+// count may fall; a variable with each value on the path takes the next value. Returns false if there is no path.
 bool GlobalCardinality::fill(int k) {
   std::fill(targets_.begin(), targets_.end(), 0);
   add(targets_.data(), k);
@@ -221,8 +223,8 @@ bool GlobalCardinality::fill(int k) {
   return true;
 }
 
-// Tightens the counts: augmenting paths from the current flow give its largest and smallest amount at each value k.
-// Returns false if a count has no value left.
+// Tightens the counts. For each value k, augmenting paths change the current flow to those with the largest and the
+// smallest number of variables at k. Returns false if a count has no value left.
 bool GlobalCardinality::tighten(Domains& d) {
   for (std::size_t c = 0; c < counts_.size(); ++c) {
     const int k = node_[c];
@@ -283,7 +285,8 @@ void GlobalCardinality::find_components() {
     search_.search(
         static_cast<std::size_t>(k), [this](std::size_t node) { return leads_.data() + node * words_; }, close);
   }
-  // The sink's bits are valid for this graph only.
+  // The rows of `leads_` now have the bits of the sink, which other searches must not see, so the rows are rebuilt when
+  // needed.
   std::fill(is_current_.begin(), is_current_.end(), 0);
 }
 
@@ -305,7 +308,7 @@ bool GlobalCardinality::filter(Domains& d) {
   return true;
 }
 
-// Removes values that are not nodes; values between two nodes of a huge domain stay.
+// Removes from x the values that no count refers to. If the domain is huge, those between two counted values stay.
 bool GlobalCardinality::keep_counted(Domains& d, View x) const {
   if (!d.set_lo(x, values_.front()) || !d.set_hi(x, values_.back())) return false;
   if (is_dense_ || d.hi(x) - d.lo(x) > kListed) return true;

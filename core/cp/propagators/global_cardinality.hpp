@@ -2,9 +2,11 @@
 //
 // An assignment of all variables within the counts is kept between calls and repaired. The residual graph of its flow
 // is contracted to the values: k leads to w if a variable with value k may have w; k leads to the sink if k may occur
-// once more; the sink leads to k if k may occur once less. So k's row is the union of the rows of its variables. One
-// search for strongly connected components over values, a word at a time, finds the possible changes, which lie within
-// components (Quimper and others, CP 2004, contract alike). All uncounted values are one node without a limit.
+// once more; the sink leads to k if k may occur once less. So k's row is the union of the rows of its variables. All
+// uncounted values are one node without a limit.
+//
+// Possible changes of values lie within strongly connected components of this graph. One search finds the components, a
+// word at a time (Quimper and others, CP 2004, contract the graph in the same way).
 #pragma once
 #include "components.hpp"
 #include "cp/constraints.hpp"
@@ -16,7 +18,7 @@ class GlobalCardinality final : public Propagator {
   // True if the rows take little enough memory.
   static bool fits(const Views& xs, const Values& values);
 
-  // `values`: sorted, each once.
+  // `values`: in ascending order, without repetitions.
   GlobalCardinality(Views xs, Values values, Views counts);
 
   void attach(Engine& engine) override;

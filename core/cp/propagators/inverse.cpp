@@ -30,7 +30,8 @@ class Inverse final : public Propagator {
   }
 
  private:
-  // Removes i from variable k of the other side for each value k that x, variable i, has lost.
+  // x is variable i of one side, and `others` are the variables of the other side. For each value k that x has lost,
+  // removes i from variable k of the other side.
   static bool carry_over(Domains& d, View x, std::size_t i, const Views& others) {
     const auto number = static_cast<Value>(i), n = static_cast<Value>(others.size());
     if (!d.set_lo(x, 0) || !d.set_hi(x, n - 1)) return false;

@@ -1,6 +1,6 @@
 // Sums of coefficients times variables. Fixed variables are swapped to the front, and their part of the sum is kept. If
-// every variable has two values, a call visits only the variables fixed since the last one, so that a dive to a
-// solution takes linear time in the number of terms.
+// every variable has two values, a call visits only the variables fixed since the last call. A dive to a solution then
+// takes linear time in the number of terms.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -45,7 +45,8 @@ class Linear final : public Propagator {
     sum_up(engine);
     scanned_ = false;
     const Outcome outcome = compare(d);
-    // The engine does not report a propagator's own changes to it, so newly fixed terms are counted here.
+    // The engine does not report to a propagator the changes that it makes itself, so the terms that this call has
+    // fixed are counted here.
     if (binary_ && scanned_ && outcome != Outcome::failed && outcome != Outcome::entailed) count_all(engine);
     return outcome;
   }
@@ -62,8 +63,8 @@ class Linear final : public Propagator {
   Value lo(const Domains& d, const Term& t) const { return t.factor * (t.factor > 0 ? d.lo(t.var) : d.hi(t.var)); }
   Value hi(const Domains& d, const Term& t) const { return t.factor * (t.factor > 0 ? d.hi(t.var) : d.lo(t.var)); }
 
-  // Stores each term's least value and the largest width of a term. If `calls_for_all` (the propagator is called when any
-  // term is fixed) and all variables have two neighbouring values, also sums the free terms.
+  // Stores the least value of each term, and the largest width of a term. If `calls_for_all` (the propagator is called
+  // when any term is fixed) and all variables have two neighbouring values, also sums the free terms.
   void begin(Engine& engine, bool calls_for_all) {
     const Domains& d = engine.domains();
     binary_ = calls_for_all;
@@ -191,7 +192,8 @@ class Linear final : public Propagator {
     return is_most ? d.set_hi(t.var, floor_div(to, t.factor)) : d.set_lo(t.var, ceil_div(to, t.factor));
   }
 
-  // Filters both sides until the bounds of the sum no longer change, for a few rounds at most.
+  // Keeps the sum both below and above the bound, until the bounds of the sum no longer change, for a few rounds at
+  // most.
   Outcome meet(Domains& d) {
     constexpr int kRounds = 3;
     if (std::min(rest_ - lo_, hi_ - rest_) >= widest_) return Outcome::fixpoint;
@@ -269,7 +271,8 @@ class SumOfDomains final : public Propagator {
     }
   }
 
-  // Keeps the supported values, and in a huge domain all values between two of them; returns false if none remains.
+  // Keeps the supported values. A huge domain keeps all values between the least and the greatest of them. Returns
+  // false if none remains.
   static bool keep(Domains& d, int v, const Values& values) {
     if (values.empty() || !d.set_lo(v, values.front()) || !d.set_hi(v, values.back())) return false;
     if (d.hi(v) - d.lo(v) > kListed) return true;
@@ -321,7 +324,7 @@ bool is_plain(Value factor) { return factor == 1 || factor == -1; }
 void post_linear(Engine& engine, Relation relation, const Values& coefficients, const Views& xs, Value bound,
                  Control control) {
   std::vector<Term> terms = gather(engine.domains(), coefficients, xs, bound);
-  // x - y = c is an equality of views, which is domain consistent.
+  // x - y = c is posted as an equality of views, which is domain consistent.
   if (terms.size() == 2 && is_plain(terms[0].factor) && is_plain(terms[1].factor) && std::abs(bound) < kLimit) {
     const View x{terms[0].var},
         y{terms[1].var, static_cast<std::int32_t>(-terms[0].factor * terms[1].factor), terms[0].factor * bound};

@@ -91,7 +91,8 @@ Outcome Matching::divide_here(Engine& engine) {
 }
 
 bool Matching::divide(Engine& engine, std::span<Subset> subsets) {
-  // A value removed through one view of a variable must not change the row of another view before that row is read.
+  // If a variable has several views, all rows are read first: a value removed through one view must not be missing from
+  // the row of another view.
   if (repeats_)
     for (Subset& subset : subsets) {
       measure(engine.domains(), subset);
@@ -218,7 +219,7 @@ bool Matching::augment(const Domains& d, int i, const Subset& subset) {
   return false;
 }
 
-// Matches every variable of the path with the next value on it.
+// Matches every variable on the path with the next value on it.
 void Matching::rematch(std::size_t value, int last) {
   drop(free_.data(), value);
   for (int u = last;;) {
@@ -269,8 +270,8 @@ void Matching::close(Engine& engine, const Subset& subset, const Word* values) {
   }
 }
 
-// Finds the first component: the variables with a path to free values or, without free values, the component of a
-// variable that reaches all others.
+// Finds the core: the variables with a path to free values. If there are none, and the variable with the most values
+// leads to all others, the core is the component of this variable.
 void Matching::find_core(const Domains& d, const Subset& subset) {
   rest_.assign(order_.begin() + subset.first, order_.begin() + subset.last);
   Word* members = members_.data();
@@ -283,8 +284,8 @@ void Matching::find_core(const Domains& d, const Subset& subset) {
   gather(d, subset);
 }
 
-// Adds to the core, in a few rounds, the variables that have one of its values; the search handles the variables that
-// remain.
+// Adds to the core, in a few rounds, the variables whose domains have a value of the core. The search handles the
+// variables that remain.
 void Matching::gather(const Domains& d, const Subset& subset) {
   constexpr int kRounds = 4;
   const std::span<const Word> members{members_.data() + subset.from, subset.to - subset.from};
@@ -324,7 +325,8 @@ bool Matching::reaches_all(const Domains& d, int pivot, const Subset& subset) {
   return unreached == 0;
 }
 
-// Joins the remaining variables and the core to one component: the variables lose only values of complete components.
+// Joins the remaining variables and the core to one component. These variables lose only the values of complete
+// components.
 void Matching::close_core(Engine& engine, const Subset& subset) {
   if (fill_ < subset.last) start_here(engine);
   Domains& d = engine.domains();

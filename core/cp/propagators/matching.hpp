@@ -2,13 +2,13 @@
 //
 // A matching of the variables is kept and repaired. A variable can take a value if both are in one strongly connected
 // component of the residual graph. The graph is contracted to the variables (a matched value is its variable's node);
-// all free values are one node that leads to every variable. From then on, a component's variables and values are a
-// separate AllDifferent (Gent, Miguel and Nightingale, Artificial Intelligence 172, 2008), so a call visits only
-// components with changes. Neighbours are found a word at a time (van Kessel and Quimper, AAAI 2012).
+// all free values are one node that leads to every variable. Once components are found, the variables and values of
+// each are a separate AllDifferent (Gent, Miguel and Nightingale, Artificial Intelligence 172, 2008), so a call visits
+// only components with changes. Neighbours are found a word at a time (van Kessel and Quimper, AAAI 2012).
 //
-// Most of a component stays together, so its core is gathered first: nodes that lead to free values or, without free
-// values, to a variable that leads to all others. A row is read only up to the first word with a node of the core. Only
-// the remaining nodes are searched.
+// When a component is split, most of its nodes usually stay together. These nodes, the core, are gathered first: they
+// lead to free values or, if no value is free, to a variable that leads to all others. Gathering reads a row only up to
+// the first word with a node of the core. Only the remaining nodes are searched.
 #pragma once
 #include <memory>
 
@@ -40,15 +40,16 @@ class Matching final : public Propagator {
   void attach(Engine& engine) override;
   Outcome propagate(Engine& engine) override;
 
-  // Steps for a device: `prepare` makes subsets to split into components; then `divide_here` or `divide` splits them on
-  // the CPU, or `settle` takes the device's result. Those that return a Boolean return false after a failure.
+  // Steps of a call that may use a device. `prepare` makes subsets to split into components. Then `divide_here` or
+  // `divide` splits them on the CPU, or `settle` takes the result of the device. Functions that return a Boolean return
+  // false after a failure.
   [[nodiscard]] bool prepare(Engine& engine);
   Outcome divide_here(Engine& engine);
   [[nodiscard]] bool divide(Engine& engine, std::span<Subset> subsets);
   [[nodiscard]] bool settle(Engine& engine, const Subset& subset, std::span<different::Label> labels,
                             std::span<const different::Loss> losses);
 
-  // Lets a device filter this constraint; the device numbers the variables from an offset on.
+  // Lets a device filter this constraint. On the device, its variables have consecutive numbers from `first_member` on.
   void filter_by(DeviceBatch& device, std::size_t first_member);
   bool is_filtered_by(const DeviceBatch& device) const { return device_ == &device; }
   std::size_t first_member() const { return first_member_; }
@@ -62,7 +63,7 @@ class Matching final : public Propagator {
   std::span<const int> order() const { return order_; }
   int match(int i) const { return match_[i]; }
   std::span<const Word> free_values() const { return free_; }
-  // Variables whose matches changed since the last clearing; some more than once.
+  // Variables whose matches have changed since this list was last cleared; some occur more than once.
   std::vector<int> rematched;
 
  private:
@@ -103,7 +104,7 @@ class Matching final : public Propagator {
   std::vector<Word> free_;          // values of some variable that have no owner
   std::vector<int> unmatched_;
 
-  // Components are ranges of `order_`; a trailed bit says where one begins.
+  // Components are ranges of `order_`. For each position, a trailed bit says whether a component begins there.
   std::vector<int> order_;
   std::vector<std::size_t> position_;
   std::size_t starts_ = 0;

@@ -47,7 +47,7 @@ class NoOverlap final : public Propagator {
   }
 
  private:
-  // Window of a task in the current direction; the window of an optional task holds if it is present.
+  // Window of a task in the current direction of time. If the task is optional, the window holds only if it is present.
   struct Task {
     std::size_t number;
     Value start, end, duration;
@@ -165,7 +165,8 @@ class NoOverlap final : public Propagator {
     return true;
   }
 
-  // Checks for overload: all tasks that end by a time have to fit before it, also together with any one optional task.
+  // Checks for overload: all tasks that end by a time have to fit before it. If they do not fit together with one
+  // optional task, this task is absent.
   bool check_overload(Domains& d) {
     place();
     order_by_end();
@@ -183,7 +184,7 @@ class NoOverlap final : public Propagator {
     return erase_absent();
   }
 
-  // Finds detectable precedences: a task that cannot precede some others begins after they are complete.
+  // Finds detectable precedences: a task that cannot precede some others begins after all these others are complete.
   bool detect_precedences(Domains& d) {
     place();
     order(by_earliest_end_, [this](std::size_t i) { return tasks_[i].earliest_end(); });
@@ -208,8 +209,8 @@ class NoOverlap final : public Propagator {
     return result;
   }
 
-  // Finds tasks that are not last: a task whose latest start is before the completion of some others is not their last
-  // one.
+  // Finds tasks that are not last: if the latest start of a task is before the completion of some others, the task is
+  // not the last one of them.
   bool find_not_last(Domains& d) {
     place();
     order_by_end();
@@ -231,7 +232,8 @@ class NoOverlap final : public Propagator {
     return erase_absent();
   }
 
-  // Finds edges: if a task does not fit before the end of some others, it begins after they are complete.
+  // Finds edges: if a task does not fit together with some others before the latest end of these others, it begins
+  // after they are complete.
   bool find_edges(Domains& d) {
     place();
     order_by_end();
@@ -256,7 +258,7 @@ class NoOverlap final : public Propagator {
     return update_starts(d);
   }
 
-  // Limits the duration of a task: it must end before the tasks begin that cannot precede it.
+  // Limits the durations of tasks: if a task cannot come after another one, it must end before the other one begins.
   bool shrink_durations(Domains& d) const {
     for (std::size_t i = 0; i < starts_.size(); ++i) {
       if (d.fixed(durations_[i]) || d.lo(presences_[i]) == 0) continue;

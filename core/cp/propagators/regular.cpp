@@ -1,6 +1,6 @@
-// Words of a finite automaton (Pesant, CP 2004). Each layer between two symbols has, as trailed bits, the states that
-// are reached from the start and reach an end. A change propagates from its layer in both directions, as far as states
-// change.
+// Words of a finite automaton (Pesant, CP 2004). There is a layer of states before each symbol and after the last one.
+// Trailed bits mark the states of a layer that can be reached from the start state and from which a last state can be
+// reached. A change propagates from its layer in both directions, as far as states change.
 #include <algorithm>
 #include <bit>
 #include <memory>
@@ -90,8 +90,8 @@ class Regular final : public Propagator {
     d.each(xs_[i], [&](Value symbol) { symbols_.push_back(symbol); });
   }
 
-  // Keeps states that are still reached; returns the last visited layer. `is_changed_`: marks places whose states or
-  // domain changed.
+  // Keeps states that are still reached; returns the last visited layer. `is_changed_`: marks positions whose states or
+  // domain have changed.
   std::size_t go_forward(Engine& engine, std::size_t first, std::size_t last) {
     Trail& trail = engine.trail();
     std::size_t end = first;
@@ -123,7 +123,8 @@ class Regular final : public Propagator {
     return true;
   }
 
-  // Removes states without a next symbol, and symbols without a state; returns false if no symbol remains.
+  // At position i, removes states that no symbol leads on from, and symbols that lead on from no state. Returns false
+  // if no symbol remains.
   bool filter(Engine& engine, std::size_t i) {
     Trail& trail = engine.trail();
     read_symbols(engine.domains(), i);

@@ -27,12 +27,13 @@ class Reservoir final : public Propagator {
   }
 
  private:
-  // The level from a time on; while steps are collected, the change of the level at the time.
+  // `level`: level from `time` on. While steps are collected, it is the change of the level at `time`.
   struct Step {
     Value time, level;
   };
 
-  // Keeps the greatest possible level above a limit; with sign -1, the negated least level.
+  // Keeps the level from falling below a limit, by its greatest possible values. With the sign -1, all changes are
+  // negated, which keeps the level from rising above -`limit`.
   bool keep_above(Domains& d, Value sign, Value limit) {
     steps_.assign(1, {-2 * kLimit, 0});
     for (std::size_t i = 0; i < times_.size(); ++i) {
@@ -58,7 +59,8 @@ class Reservoir final : public Propagator {
     return true;
   }
 
-  // Lets an event happen in time if the level would be too low without it; returns false if the event cannot.
+  // Forces an event to occur, and early enough, if the level would be too low without it. Returns false if the event
+  // cannot.
   bool hasten(Domains& d, std::size_t i, Value change, Value limit) {
     const Value first = d.lo(times_[i]);
     for (const Step& step : steps_) {
@@ -89,8 +91,8 @@ class Reservoir final : public Propagator {
 
 }  // namespace
 
-// Posts events that keep a level within limits. Arguments: times of events; the events' changes to the level, which
-// begins at 0; presences; the least and the greatest level.
+// Posts events that keep a level within limits. The level begins at 0. Arguments: times of events; the change of the
+// level at each event; presences; the least and the greatest level.
 void post_reservoir(ConstraintCall& call) {
   call.same_length(0, 1);
   call.same_length(0, 2);

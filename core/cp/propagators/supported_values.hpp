@@ -1,4 +1,4 @@
-// Set of a variable's values with a support, as bits, for removing all other values.
+// Set of the values of a variable that have a support, as bits. All other values are then removed.
 #pragma once
 #include <bit>
 #include <span>

@@ -43,8 +43,9 @@ class Table final : public Propagator {
   }
 
  private:
-  // The sorted values of a column; for each, its tuples as bits, and the word of the latest support. `stars`: tuples
-  // with a star in the column, which support all values; empty if there is none.
+  // `values`: the values of a column, sorted. `rows`: for each value, its tuples as bits. `residue`: for each value,
+  // the word of its latest support. `stars`: tuples with a star in the column, which support all values; empty if there
+  // is none. `star_residue`: the word of the latest support among these.
   struct Column {
     Values values;
     std::vector<std::uint64_t> rows, stars;
@@ -80,7 +81,7 @@ class Table final : public Propagator {
     return static_cast<std::size_t>(std::lower_bound(c.values.begin(), c.values.end(), value) - c.values.begin());
   }
 
-  // Removes the tuples whose value of the variable has left its domain.
+  // Removes the tuples whose value of variable i is no longer in the domain.
   bool update(Engine& engine, std::size_t i) {
     const Domains& d = engine.domains();
     Trail& trail = engine.trail();
@@ -110,8 +111,8 @@ class Table final : public Propagator {
     return limit > 0;
   }
 
-  // Removes values without support: bounds first, since a domain may be much larger than the table; values inside a
-  // huge domain stay.
+  // Removes values without support. If the domain is larger than the list of values, moves its bounds first. Values
+  // inside a huge domain stay.
   bool filter(Engine& engine, std::size_t i) {
     Domains& d = engine.domains();
     const Values& values = columns_[i].values;
@@ -137,7 +138,7 @@ class Table final : public Propagator {
     return has_possible(trail, c.rows.data() + value_rank * words_, c.residue[value_rank]);
   }
 
-  // True if one of the tuples is possible; tries the word of the latest possible one first.
+  // True if one of the tuples of `rows` is possible. Tries the word of the latest possible tuple first.
   bool has_possible(const Trail& trail, const std::uint64_t* rows, std::size_t& residue) const {
     if (rows[residue] & trail.get(possible_ + residue)) return true;
     const std::size_t limit = trail.get(limit_);
@@ -160,15 +161,15 @@ class Table final : public Propagator {
 
 }  // namespace
 
-// Posts that values form a row of a table. Arguments: variables, and rows one after the other.
+// Posts that the values of variables form a row of a table. Arguments: variables, and the rows one after the other.
 void post_table(ConstraintCall& call) {
   if (call.length(0) == 0 || call.length(1) % call.length(0) != 0)
     call.refuse("each row has a value for each variable");
   call.engine().post(std::make_unique<Table>(call.views(0), call.values(1), Values{}));
 }
 
-// Posts that values form a row of a table with stars. Arguments: as for a table, and for each cell a 1 if it is a star;
-// the value of a star does not count.
+// Posts that the values of variables form a row of a table with stars. Arguments: as for a table, and for each cell a 1
+// if it is a star, else 0. The value of a cell that is a star is ignored.
 void post_starred_table(ConstraintCall& call) {
   call.same_length(1, 2);
   if (call.length(0) == 0 || call.length(1) % call.length(0) != 0)

@@ -1,4 +1,4 @@
-// The order of two tasks without overlap as a Boolean. Free searches decide these Booleans before the starts
+// A Boolean for the order of two tasks that do not overlap. Free searches decide these Booleans before the starts
 // (core/cp/task_orders.hpp).
 #include <algorithm>
 #include <memory>

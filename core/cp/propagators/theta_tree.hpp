@@ -33,7 +33,8 @@ class ThetaTree {
   void remove(std::size_t position) { set(position, {}); }
   bool has(std::size_t position) const { return nodes_[leaves_ + position].completion != kNever; }
 
-  // Earliest completion of the set; the largest one of the set with at most one added candidate; and that candidate.
+  // `completion`: earliest completion of the set. `completion_with_candidate`: the largest earliest completion after
+  // adding at most one task of the second set. `candidate`: this task.
   Value completion() const { return nodes_[1].completion; }
   Value completion_with_candidate() const { return nodes_[1].extended; }
   std::size_t candidate() const { return static_cast<std::size_t>(nodes_[1].extended_by); }

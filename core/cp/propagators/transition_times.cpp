@@ -1,4 +1,4 @@
-// Transition times between every two tasks of a list that run one after another.
+// Transition times between the tasks of a list, which run one after another.
 #include <memory>
 
 #include "cp/constraint_call.hpp"
@@ -59,8 +59,8 @@ class TransitionTimes final : public Propagator {
 
 }  // namespace
 
-// Posts tasks with times between them. Arguments: starts, durations, presences; the time from each task to each other
-// one, row by row.
+// Posts tasks with times between them. Arguments: starts, durations, presences; the matrix of the times from each task
+// to each task, row by row.
 void post_transition_times(ConstraintCall& call) {
   call.same_length(0, 1);
   call.same_length(0, 2);

@@ -54,8 +54,8 @@ class CycleOfEdges final : public Propagator {
   std::size_t from(std::size_t e) const { return static_cast<std::size_t>(graph_->from[e]); }
   std::size_t to(std::size_t e) const { return static_cast<std::size_t>(graph_->to[e]); }
 
-  // Filters the edges at a node whose successor's domain shrank; in the first call those at all nodes, because a value
-  // may have no edge.
+  // Filters the edges at a node whose successor has lost values. The first call does so for all nodes, because some
+  // edges may be impossible already.
   bool look_at_node(Domains& d, std::size_t i) {
     for (const std::size_t e : at_[i]) {
       const bool forwards = d.has(successors_[from(e)], graph_->to[e]),
@@ -195,8 +195,8 @@ class CycleBound final : public Propagator {
     return changes ? Outcome::again : Outcome::fixpoint;
   }
 
-  // Advises the next decision: an edge of the tree at a node with too many tree edges and few open ones; of several,
-  // the edge whose absence costs most.
+  // Sets the urgencies of edges for the next decision. Most urgent is an edge of the 1-tree at a node with more than
+  // two edges of the tree and few open edges; of several, the one whose absence costs most.
   void advise(Engine& engine, const std::vector<Length>& rises, Length slack) {
     std::vector<int> open(multipliers_.size(), 0);
     for (std::size_t e = 0; e < edges_.size(); ++e)
@@ -223,7 +223,8 @@ class CycleBound final : public Propagator {
   std::size_t first_multiplier_ = 0, is_begun_ = 0;
 };
 
-// Returns the graph of the arguments: both ends and the length of each edge, one direction each.
+// Reads the graph from the arguments: both ends and the length of each edge. Each edge is stored once, from its smaller
+// end to its larger one.
 Graph undirected_graph(const ConstraintCall& call) {
   for (const std::size_t i : {2, 3, 4}) call.same_length(1, i);
   const auto nodes = static_cast<Value>(call.length(0));
