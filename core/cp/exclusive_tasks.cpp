@@ -83,8 +83,8 @@ class ExclusionGraph {
       const auto [place, is_new] = numbers_.try_emplace(start.var, tasks_.size());
       if (is_new) tasks_.push_back({start, duration, length});
       Task& task = tasks_[place->second];
-      // A start may occur with several durations. If all are fixed, the least one counts; if one is not fixed, or if
-      // two starts differ by an offset, the task does not count.
+      // A variable may be the start of a task with several durations. If all are fixed, the least one counts; if one is
+      // not fixed, or if the starts have different offsets, the task does not count.
       const bool is_same = duration.var == task.duration.var && duration.offset == task.duration.offset &&
                            duration.scale == task.duration.scale && start.offset == task.start.offset;
       if (is_same) continue;

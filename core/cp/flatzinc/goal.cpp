@@ -247,8 +247,9 @@ std::vector<bool> Instance::defined_variables() const {
   return result;
 }
 
-// Adds rules for variables without a rule, in this order: variables that no constraint defines, by dom/wdeg, those
-// without bounds last; the objective; floats; variables that constraints define, which mostly follow from the others.
+// Adds rules for variables without a rule, in this order: integers and Booleans that no constraint defines, by
+// dom/wdeg, those without bounds last; the objective; floats that no constraint defines; variables that constraints
+// define, which mostly follow from the others.
 void Instance::add_default_rules(const std::optional<View>& objective) {
   std::vector<bool> has_rule(static_cast<std::size_t>(solver_.variables()), false);
   for (const Rule& rule : rules_)

@@ -149,7 +149,8 @@ void Instance::tie_value(const Variable& v, std::int32_t variable) {
   if (is_variable(v.value) && v.type != Type::real) sets_.join(variable, number(v.value), 1, 0);
 }
 
-// Adds a constraint to the disjoint sets if it is an equation that they can express; returns whether it is.
+// Adds a constraint to the disjoint sets if it is an equation that they can express; returns true if they now express
+// it.
 bool Instance::tie_constraint(const Constraint& c) {
   const Terms arguments = document_.items(c.arguments);
   if (c.name == "int_lin_eq") return tie_sum(arguments);
