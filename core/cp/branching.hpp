@@ -42,9 +42,8 @@ struct Rule {
   Views xs;
   VariableOrdering variable_ordering = VariableOrdering::input_order;
   ValueOrdering value_ordering = ValueOrdering::min;
-  // For a priority search, otherwise empty: the key of each group of variables, and the rules of each group. The
-  // variable ordering picks a key, and all variables of its group are decided before the next key is picked. `xs` has
-  // the variables of all groups.
+  // Keys and rules of the groups of variables in a priority search; otherwise empty. The variable ordering picks a key,
+  // and all variables of its group are decided before the next key is picked. `xs` has the variables of all groups.
   Views keys{};
   std::vector<std::vector<Rule>> groups{};
 };

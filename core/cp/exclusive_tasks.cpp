@@ -44,8 +44,9 @@ class ExclusionGraph {
 
   const std::vector<Task>& tasks() const { return tasks_; }
 
-  // Returns the longest cliques found. Leaves out those whose constraint would add nothing: of fewer than three tasks,
-  // of tasks that all exclude each other on one resource, and of tasks that precedences order already.
+  // Returns the longest cliques found. Some cliques are left out, because a constraint on them would add nothing: those
+  // with fewer than three tasks, those on one resource whose tasks exclude each other, and those already in order by
+  // precedences.
   std::vector<Clique> cliques() {
     std::vector<Clique> result;
     // No cliques are needed if every resource runs its tasks one after another, as in job shops: searches then decide
@@ -162,8 +163,8 @@ class ExclusionGraph {
     return sum;
   }
 
-  // Grows a clique from one task. Each step adds the candidate for which it and the candidates that then remain are
-  // longest in total; ends when no candidate remains.
+  // Grows a clique from one task. Each step adds a candidate: the one that maximises the total length of itself and the
+  // candidates after this step. Ends when no candidate remains.
   Clique grow(std::size_t seed) const {
     Clique result{seed};
     Bits candidates = exclusive_[seed];

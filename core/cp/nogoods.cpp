@@ -60,8 +60,8 @@ bool Nogoods::revise(Engine& engine, const Branch& branch) {
   return is_over || look_ahead(engine, branch, i);
 }
 
-// Looks for a refuted decision that holds, below taken decisions that all hold except `first`. If there is one, applies
-// the negation of `first`. Returns false if the domain becomes empty.
+// Applies the negation of `first` if some refuted decision holds, and no taken decision above it but `first` is still
+// open. Returns false if the domain becomes empty.
 bool Nogoods::look_ahead(Engine& engine, const Branch& branch, std::size_t first) {
   Domains& d = engine.domains();
   watch(branch, first);

@@ -18,7 +18,7 @@ using Control = FloatConstraint::Control;
 // product has twice as many.
 constexpr int kGridDecimals = 6, kFactorDecimals = 4;
 constexpr int kMostDecimals = 15;
-// Decimals of a float that is defined by a sum which cannot be represented exactly.
+// Decimals of a float that is the result of an inexact sum.
 constexpr int kInexactDecimals = 8;
 // Limits of the integers that represent a number, a float on the grid, and a sum. They keep the products and sums of
 // the solver from overflowing.

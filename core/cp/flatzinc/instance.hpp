@@ -21,7 +21,7 @@ class Record;
 class Instance {
  public:
   // Posts all items. `assumed`: numbers of the assumptions that hold; if not given, all of them hold. Throws
-  // `Malformed`, with a problem that begins with "unsupported" for an item that is well formed, and `Abandoned`.
+  // `Abandoned`, and `Malformed`; its message says "unsupported" if an item is well formed.
   Instance(const Document& document, Sink& solver, const Poll& poll,
            const std::optional<std::vector<std::size_t>>& assumed = std::nullopt);
 

@@ -230,7 +230,8 @@ void optional_cumulative(T t, std::size_t starts, std::size_t occurs, std::size_
   t.post("cumulative", {t.list(starts), t.list(starts + 1), demands, t.list(capacity)});
 }
 
-// Posts that a view has the value that belongs to the first true condition. Arguments: conditions, values, the view.
+// Posts that a view has the value of the first true condition. Arguments: conditions, the value of each condition, the
+// view.
 void first_of(T t) {
   t.expect(3);
   same_length(t, 0, 1);

@@ -246,8 +246,8 @@ class Power final : public Ternary {
     return p >= least;
   }
 
-  // Narrows x to the bases from the least one that can have a power of at least min z, to the greatest one that can
-  // have a power of at most max z.
+  // Narrows x to a range of bases. The least base reaches min z with some exponent in the domain of y; the greatest
+  // base stays within max z with some exponent.
   bool narrow_base(Domains& d) const {
     const Value end = d.hi(x_) + 1;
     const Value lo = first(d.lo(x_), end, [&](Value x) { return reaches(x, d.hi(y_), d.lo(z_)); });

@@ -57,7 +57,7 @@ void GlobalCardinality::attach(Engine& engine) {
 Outcome GlobalCardinality::propagate(Engine& engine) {
   Domains& d = engine.domains();
   load(d);
-  // When the bound of a count moves across a hole of the count's domain, it may pass the current number of assigned
+  // The bound of a count may move across a hole of the count's domain, and pass the current number of assigned
   // variables. Then the assignment is repaired again.
   for (bool fits = false; !fits;) {
     if (!load_counts(d) || !repair() || !tighten(d)) return Outcome::failed;

@@ -45,8 +45,7 @@ class Linear final : public Propagator {
     sum_up(engine);
     scanned_ = false;
     const Outcome outcome = compare(d);
-    // The engine does not report to a propagator the changes that it makes itself, so the terms that this call has
-    // fixed are counted here.
+    // The engine does not tell a propagator about its own changes, so terms fixed in this call are counted here.
     if (binary_ && scanned_ && outcome != Outcome::failed && outcome != Outcome::entailed) count_all(engine);
     return outcome;
   }

@@ -1,6 +1,6 @@
 // Words of a finite automaton (Pesant, CP 2004). There is a layer of states before each symbol and after the last one.
-// Trailed bits mark the states of a layer that can be reached from the start state and from which a last state can be
-// reached. A change propagates from its layer in both directions, as far as states change.
+// Trailed bits mark the states of a layer that are reachable from the start state and lead to a last state. A change
+// propagates from its layer in both directions, as far as states change.
 #include <algorithm>
 #include <bit>
 #include <memory>
@@ -123,8 +123,8 @@ class Regular final : public Propagator {
     return true;
   }
 
-  // At position i, removes states that no symbol leads on from, and symbols that lead on from no state. Returns false
-  // if no symbol remains.
+  // At position i, removes states without a transition to the next layer, and symbols without a transition from a
+  // remaining state. Returns false if no symbol remains.
   bool filter(Engine& engine, std::size_t i) {
     Trail& trail = engine.trail();
     read_symbols(engine.domains(), i);
