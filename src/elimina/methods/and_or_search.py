@@ -321,7 +321,7 @@ class _AlternatingSearch(SearchState):
 
     @property
     def closeness(self) -> float:
-        """Gap of the best bound, divided by the gap of soft local consistency; 1 if a gap is unknown.
+        """Gap of the best bound, divided by the gap of soft local consistency's bound; 1 if a gap is unknown.
 
         The ratio is at least ``MIN_TURN_SHARE``.
         """

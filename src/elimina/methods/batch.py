@@ -565,7 +565,7 @@ class Batch:
 
 
 def _rounded(cases: int) -> int:
-    """Return a number of cases, at least 2, rounded up to whole vectors unless that would at least double it."""
+    """Round a number of cases up to whole vectors; numbers up to half a vector are only raised to at least 2."""
     return max(2, cases) if cases <= _CASE_MULTIPLE // 2 else -(-cases // _CASE_MULTIPLE) * _CASE_MULTIPLE
 
 

@@ -58,7 +58,7 @@ def count(execution: Execution, clock: dict[str, float]) -> Result:
 
 
 def _fits_long_integers(execution: Execution, bits: float) -> bool:
-    """Return whether one run with long integers is possible: on the CPU, for a plain plan without slices that fits.
+    """Return whether one run with long integers is possible: on the CPU, for a dense plan that fits without slices.
 
     Messages in memory at the same time belong to different subtrees, so the bits of their counts add up to at most the
     bits of the final count. A message and its operands are in memory together, so twice as many bits are needed.

@@ -537,7 +537,7 @@ class HiddenChain:
         return states, totals
 
     def _smooth_in_logs(self, sequences: Sequences, rows: slice, limits: RunLimits) -> SegmentStates:
-        """Smooth one sequence by logarithms; return zeros if its observations are impossible."""
+        """Smooth one sequence in logarithms; return zeros if its observations are impossible."""
         limits.check_messages(self.states, 2 * (rows.stop - rows.start), rows.stop - rows.start)
         with np.errstate(divide="ignore"):
             start = np.log(self._parameters.start)

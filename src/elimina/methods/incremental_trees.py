@@ -334,7 +334,7 @@ class _Estimator:
         )
 
     def _errors_of_passes(self, first: _Pass, current: _Pass) -> NDArray[np.float64]:
-        """Return the errors of the marginals estimated from the passes' changes."""
+        """Return the errors of the marginals, estimated from the changes between passes."""
         passes = self._distances(current, first)
         return passes * _PASSES_SHARE / (1 + float(passes.mean()) / _LARGE_CHANGE) if len(passes) else passes
 

@@ -30,7 +30,7 @@ def entropy(table: Floats) -> float:
 
 
 def divergence(table: Floats, other: Floats, rounding: float) -> float:
-    """Return the relative entropy (Kullback and Leibler 1951) of a distribution to another one.
+    """Return the relative entropy (Kullback and Leibler 1951) of a distribution with respect to another one.
 
     It is computed as a sum of non-negative terms, and is 0 if both distributions are equal up to rounding.
 

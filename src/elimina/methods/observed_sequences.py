@@ -180,7 +180,7 @@ class Sequences(NamedTuple):
 
 
 def scaled_likelihoods(logs: Floats) -> tuple[Floats, Floats]:
-    """Return likelihoods from rows of logarithms, at most 1 in each row, and each row's largest logarithm."""
+    """Return likelihoods whose maximum in each row is 1, from rows of logarithms; and each row's largest logarithm."""
     peaks = logs.max(axis=1, initial=-np.inf)
     return np.exp(logs - np.where(np.isneginf(peaks), 0.0, peaks)[:, None]), peaks
 

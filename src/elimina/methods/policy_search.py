@@ -250,7 +250,7 @@ class _Search:
         yield from self._improve(root.policies, is_updated=True)
 
     def run(self, best: PolicySet, is_over: Callable[[int], bool]) -> Iterator[PolicySet]:
-        """Search below the root node from ``begin``; yield as ``_searched``. ``best``: best policies so far."""
+        """Search below the root node; yield policies like ``_searched``. ``best``: best policies so far."""
         self._best, root = best, self._root
         assert root is not None
         numbers = itertools.count()

@@ -78,7 +78,7 @@ def check_target_count(targets: Sequence[Variable]) -> None:
 
 
 def relevant_explanations(targets: Sequence[Variable], posterior: Floats, prior: Floats, count: int) -> Explanations:
-    """Return the explanations with the largest Bayes factors; of ties, those with fewer variables come first.
+    """Return the explanations with the largest Bayes factors; ties are ordered by their number of variables.
 
     Each explanation makes the evidence more probable. An explanation is left out if it extends a better one, or is a
     part of a better one.
@@ -131,7 +131,7 @@ def _bayes_factors(after: Floats, before: Floats) -> Floats:
 
 
 def _odds(shares: Floats) -> Floats:
-    """Return the probability of each cell over that of all other cells, without cancellation."""
+    """Return the probability of each cell divided by that of all other cells, without cancellation."""
     others = shares.sum() - shares
     largest = int(shares.argmax())
     others[largest] = np.delete(shares, largest).sum()

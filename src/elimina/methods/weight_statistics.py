@@ -170,7 +170,7 @@ class WeightStatistics:
         return _border(low, high, is_refuted)[0] if is_refuted(low) else -math.inf
 
     def _high(self, logs: Floats, counts: Floats, empty: float, goal: float) -> float:
-        """Return the logarithm of the largest mean that is not refuted, as a share of the bound on the weights."""
+        """Return the logarithm of the quotient of the largest mean that is not refuted and the weights' bound."""
         weights = np.minimum(np.exp(logs), 1.0)
 
         def is_allowed(log: float) -> bool:

@@ -431,7 +431,7 @@ class Call(Clock):
 
 
 class InnerCall(Call):
-    """A call for a problem within another call; its answers are translated to answers of that call.
+    """A call for a problem within an outer call; its answers are translated to answers of the outer call.
 
     Args:
         whole: The outer call.

@@ -41,7 +41,7 @@ class Clock:
         return time.monotonic() - self.started
 
     def phase(self, name: str) -> AbstractContextManager[dict[str, float]]:
-        """Time a block as a phase; the block gets a dictionary for its parts' seconds. Inner phases count apart."""
+        """Time a block as a phase, without its inner phases; the block gets a dictionary for its parts' seconds."""
         return _Phase(self, name)
 
     def mark(self, name: str) -> None:

@@ -130,7 +130,7 @@ def bounds_of_tables(facts: Facts, row: Row) -> Strategy | Attempt:
 
 
 def quick_bounds(facts: Facts, _: Row) -> Strategy | Attempt:
-    """Return a strategy with the next larger mini-buckets, at first the smallest; an empty outcome without any."""
+    """Return a strategy with the next larger mini-buckets, at first the smallest; an empty outcome after the last."""
     return facts.solver.next_rung() or Attempt()
 
 

@@ -124,7 +124,7 @@ def _best_indices(model: Model, budget: Budget) -> list[int] | None:
 
 
 def _known_bound(model: Model, budget: Budget, bound: int | float) -> int | float:
-    """Return the better bound on all assignments: the given one, or the bound on the optimum so far."""
+    """Return the better bound on all assignments: ``bound``, or the bound on the optimum so far."""
     best = budget.best_result
     known = None if best is None else optimistic_bound(best, model.sign)
     return bound if known is None else model.sign * max(model.sign * bound, model.sign * known)

@@ -195,7 +195,7 @@ class Solver:
         )[-1]
 
     def rough_order(self) -> Order:
-        """Return a quick order of the problem, searched once; ``quick_order`` may replace it by a better one."""
+        """Return an order found in a quick search, which runs once; ``quick_order`` may replace it by a better one."""
         assert self._first is not None
         if self._first.rough is None:
             with self.run.phase("order"), self._for_planning():
@@ -204,7 +204,7 @@ class Solver:
         return self._first.rough
 
     def quick_order(self, seconds: float) -> Order:
-        """Search briefly for an order; store and return the better one of this order and the rough one."""
+        """Search briefly for an order; store and return the better of this order and the rough order."""
         rough = self.rough_order()
         if is_settled(rough):
             return rough
