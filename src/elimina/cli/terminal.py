@@ -13,7 +13,7 @@ import click
 _logger = logging.getLogger("elimina")
 _LABEL = re.compile(r"([A-Za-z][\w, ]*:) +")
 _LEAST_WIDTH = 40
-"""Least width in characters; a narrower terminal breaks lines itself."""
+"""Lines are folded to at least this many characters. A narrower terminal breaks them itself."""
 
 
 class _Echo(logging.Handler):

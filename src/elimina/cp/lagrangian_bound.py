@@ -125,7 +125,7 @@ class LagrangianBound:
         return ValueCosts(np.ascontiguousarray(rows[matrix.is_listed]), MULTIPLIER_UNITS)
 
     def _first_multipliers(self) -> Floats:
-        """Return multipliers that pass the cost of a defined sum to its terms."""
+        """Return multipliers that move the cost of a variable for a sum to the terms of the sum."""
         matrix, result = self._matrix, np.zeros(len(self._matrix.least))
         variables = np.searchsorted(matrix.starts, matrix.columns, side="right") - 1
         ends = np.append(matrix.starts[1:], len(matrix.costs)) - 1

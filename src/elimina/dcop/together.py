@@ -48,7 +48,7 @@ from elimina.running.scales import roots
 _TYPES = [(LARGEST[dtype], np.dtype(dtype).itemsize) for dtype in INTEGERS]
 _FIXED, _OF_ONE = sizes_of_messages(0, 0), sizes_of_messages(0, 1)
 _UTIL, _VALUE = [(fixed, of_one - fixed) for fixed, of_one in zip(_FIXED, _OF_ONE, strict=True)]
-"""Bytes of a message besides its cells, and bytes of each of its variables."""
+"""Bytes of a message besides those of cells and variables, and bytes for each variable."""
 
 
 class Together(NamedTuple):

@@ -60,7 +60,8 @@ def divide(sequence: Sequence[int], weights: Sequence[int], count: int) -> list[
     shares: list[list[int]] = [[] for _ in range(count)]
     total, reached = sum(weights[agent] for agent in sequence), 0
     for agent in sequence:
-        # An agent belongs to the part that contains the middle of its weight.
+        # The weights lie next to each other on a line, which is cut into equal parts. An agent belongs to the part
+        # with the middle of its weight.
         shares[min(count - 1, (2 * reached + weights[agent]) * count // max(1, 2 * total))].append(agent)
         reached += weights[agent]
     return shares

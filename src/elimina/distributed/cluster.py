@@ -442,7 +442,7 @@ def tasks_on(client: Client, device: str) -> Iterator[Tasks]:
 
 
 def stop_if_unwanted(*_: object) -> None:
-    """Stop a task that its client has abandoned: a listener for the task's progress.
+    """Stop a task if its client has abandoned it. This function is a listener of the task's progress.
 
     Raises:
         CancelledError: The client has abandoned the task.

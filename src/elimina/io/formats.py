@@ -132,8 +132,8 @@ def format_of(path: Path) -> Format | None:
     """Return the format of a file by its suffix, and by its content where several formats have the suffix.
 
     Returns:
-        The format with the content's mark; without a mark, the format that has none, or the first of the table; None
-        if the suffix is unknown.
+        The only format with the suffix. Of several, the one whose mark the content has; otherwise the one without a
+        mark, or else the first one of the table. None if the suffix is unknown.
 
     Raises:
         FormatError: The content is needed, and the compressed data are damaged.

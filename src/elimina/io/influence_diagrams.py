@@ -17,7 +17,7 @@ from elimina.option_names import by_interface
 
 
 class DiagramBuilder(NetworkBuilder):
-    """An influence diagram during reading. Every method raises TextError if the file contradicts itself."""
+    """An influence diagram that a reader builds. Every method raises TextError if the file contradicts itself."""
 
     def __init__(self) -> None:
         super().__init__()

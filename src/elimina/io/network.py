@@ -41,7 +41,7 @@ class Located(Protocol):
 
 
 class NetworkBuilder:
-    """A network during reading. Every method raises TextError if the file contradicts itself."""
+    """A network that a reader builds. Every method raises TextError if the file contradicts itself."""
 
     def __init__(self) -> None:
         self.name = ""

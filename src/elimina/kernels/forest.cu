@@ -278,8 +278,8 @@ __global__ void __launch_bounds__(kThreads, kTree ? 1 : kResident)
             seen.high = highs[warp] > seen.high ? highs[warp] : seen.high;
             seen.low = lows[warp] < seen.low ? lows[warp] : seen.low;
           }
-          // Atomic operations on one address run one after another, so each block needs only one of each kind, not one
-          // for every warp.
+          // Atomic operations on one address run one after another, so a block combines the values of its warps before it
+          // performs one operation for each end of the range.
           is_one ? seen.write(peaks + 2 * number) : seen.add_to(peaks + 2 * number);
         }
         bool goes_on = next >= 0;

@@ -13,7 +13,7 @@ __global__ void product_scale(int a_source, int b_source, const u64* peaks, type
 }
 
 // Adds a block's largest and smallest positive value to a range. Atomic operations on one address run one after
-// another, so each block needs only one of each kind, not one for every warp.
+// another, so a block combines the values of its warps before it performs one operation for each end of the range.
 template <class S>
 __device__ void publish_block(Peaks<S> seen, u64* range) {
   constexpr int kWarps = kThreads / 32;

@@ -95,8 +95,8 @@ __device__ __forceinline__ void fill_few(int slots_at, int pitch, int count, i64
   }
 }
 
-// Like fill_few, for the tables [first, last), any number of them. Those in the mask `constant` have the same cell
-// everywhere.
+// Like fill_few, for the tables [first, last), any number of them. A table in the mask `constant` lacks the axes of the
+// cells, so it has the same value in all of them.
 template <class P, class Slot, class Word, int kInFlight>
 __device__ __forceinline__ void fill_any(int slots_at, int pitch, int count, i64 cell_first, int first, int last, u32 constant,
                                          i64 d_first, int depth, const typename P::Cell* arena, Map map, P policy) {

@@ -112,7 +112,7 @@ def bounds_chart(
 
 
 def round_ticks(low: float, high: float) -> list[Tick]:
-    """Return a few round numbers between two values, with labels; only ``low`` for equal or too distant ones."""
+    """Return a few round numbers between two values, with labels; only ``low`` if they are equal or too far apart."""
     span = high - low
     if not sys.float_info.min < span < math.inf:
         return [(low, f"{low:.6g}")]

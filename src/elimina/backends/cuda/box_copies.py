@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 MIN_SINGLE_RUN_BYTES = 1 << 19
-"""Runs of at least this many bytes are copied one by one; a single call copies many shorter runs."""
+"""Runs of at least this many bytes are copied by a call each. Of shorter runs, a single call copies many."""
 MAX_PITCH_BYTES = (1 << 31) - 1
-"""The largest stride of a copy in rows."""
+"""Largest stride between the runs that a single call copies."""
 
 CopyRows = Sequence[tuple[int, int, int]]
 

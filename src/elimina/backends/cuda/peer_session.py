@@ -130,7 +130,7 @@ class PeerSession(CudaSession):
                 self._stream.wait_event(passed)
 
     def _passed(self, stream: Any) -> Any:
-        """Return an event after all that is queued in a stream of the current GPU."""
+        """Return an event that passes once all work queued so far in a stream of the current GPU has run."""
         event = self._cuda.Event(disable_timing=True)
         event.record(stream)
         return event

@@ -50,12 +50,12 @@ MAX_PARTIAL_LAYOUTS = 16
 FLAG_BYTES = 4
 """Bytes of the stop flag."""
 SPIN_SECONDS, MIN_SLEEP_SECONDS, MAX_SLEEP_SECONDS = 0.005, 5e-5, 1e-3
-"""Seconds of waiting without sleep if only one session runs; shortest and longest sleep."""
+"""Seconds for which a wait polls without sleep if only one session runs; shortest and longest sleep in seconds."""
 SLEEP_SHARE = 1 / 512
 """Duration of a sleep, as a share of the time waited so far. On average, half of the last sleep is lost."""
 
 _running: set[int] = set()
-"""Sessions of this process that are running."""
+"""``id`` of each session of this process in which a run is in progress."""
 
 
 class ResidentSteps:

@@ -19,7 +19,7 @@ from elimina.problem.semirings import SEMIRINGS
 UNLIMITED = 2**63 - 1
 
 _JOINED_TUPLE_COST = 64.0
-"""Approximate cost of making and sorting a joint tuple, in tuples read."""
+"""Approximate cost of making and sorting a joint tuple, in units of reading a tuple."""
 
 _MAX_LOG_RUNS = 50.0
 """Natural logarithm of a number of runs that exceeds any number of tuples."""
@@ -216,10 +216,11 @@ class SparseTables:
         guard: FilterOfScope = lambda *_: None,
         max_tuples: int = UNLIMITED,
     ) -> JoinResult:
-        """Join one or more tables, and eliminate a variable in the last join: a bucket.
+        """Join one or more tables, such as those of a bucket, and eliminate a variable in the last join.
 
-        The largest table comes first, without tuples that another table has no match for. The next table is always the
-        one that adds the fewest bits to the tuples. A dense table is joined as soon as the tuples have its variables.
+        The largest table comes first, after its tuples without a match in another table have been removed. The next
+        table is always the one that adds the fewest bits to the tuples. A dense table is joined as soon as the tuples
+        have its variables.
 
         Args:
             inputs: Tables in any layouts.

@@ -87,7 +87,8 @@ struct Call {
   u32* barriers;  // one for each subset
   u32* arrived;   // number of finished stages of blocks and subsets, in all calls so far
   u32* done;      // in the host's memory; becomes `ticket` when the call has finished
-  // `blocks`: number of blocks of a subset's team; `rounds`: largest number of rounds; `arrivals`: `arrived` before the call.
+  // `blocks`: number of blocks of a subset's team; `rounds`: largest number of rounds; `arrivals`: value of
+  // `arrived` before the call.
   u32 ticket, blocks, rounds, arrivals;
 };
 

@@ -19,7 +19,7 @@ _LANE = 0.3
 def folded_positions(
     parents: Sequence[int], positions: Points, levels: Sequence[int], extents: Extents
 ) -> tuple[Points, dict[int, Points]]:
-    """Return the positions of a tree in bands of levels, and the bends of edges between bands by their lower node.
+    """Return the positions of a tree in bands of levels, and, by its lower node, the bends of each edge between bands.
 
     Args:
         parents: Each node's parent; -1 for a root.

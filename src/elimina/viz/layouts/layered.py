@@ -97,7 +97,7 @@ def _heights(children: Sequence[set[int]]) -> list[int]:
 
 
 def _with_bends(layers: Sequence[int], edges: Sequence[Edge]) -> tuple[list[list[int]], list[int]]:
-    """Return the nodes and bends along each edge, and the layer of each node and bend; bends' numbers follow nodes'."""
+    """Return the nodes and bends along each edge, and the layer of each bend; bends are numbered after the nodes."""
     levels: list[int] = []
     chains = []
     for tail, head in edges:
@@ -110,7 +110,7 @@ def _with_bends(layers: Sequence[int], edges: Sequence[Edge]) -> tuple[list[list
 
 
 def _depth_first(total: int, up: Sequence[Sequence[int]], down: Sequence[Sequence[int]]) -> list[int]:
-    """Return all nodes in depth-first order, in which they fill the layers at first."""
+    """Return all nodes in depth-first order, which is their first order within the layers."""
     is_visited = [False] * total
     order = []
     for start in sorted(range(total), key=lambda v: len(up[v])):
