@@ -7,7 +7,7 @@ from elimina.errors import InputError
 
 
 def with_fixed_edges(problem: TourProblem) -> tuple[int, Distances]:
-    """Shorten fixed edges so much that each shortest tour has them.
+    """Shorten the fixed edges by so much that each shortest tour has all of them.
 
     Returns:
         The length by which tours with all fixed edges become shorter, and the new distances.

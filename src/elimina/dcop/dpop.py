@@ -255,7 +255,7 @@ class Bucket:
         return self._own_functions
 
     def _joined_functions(self) -> tuple[list[Utility], int | float, bool]:
-        """Return the same as ``_own_costs``, with the functions of one scope joined."""
+        """Return the same as ``_own_costs``, after functions over the same scope have been joined."""
         traversal = self._traversal
         visits = {self._variable: traversal.visit, **traversal.above}
         groups: dict[frozenset[int], list[Table]] = {}

@@ -39,7 +39,7 @@ class Queue:
         self._count = 0
 
     def put(self, time: float, event: Any, is_due: bool = False) -> None:
-        """Add an event: an arrival, or a timer (``is_due``)."""
+        """Add an event: an arrival or, if ``is_due``, a timer."""
         self._count += 1
         if self._order == "time" or is_due:
             heapq.heappush(self._heap, (time, self._count, event))
@@ -103,7 +103,7 @@ class Tally:
         self.add_all(kind, 1, size, size)
 
     def add_all(self, kind: type, number: int, size: int, largest: int) -> None:
-        """Count messages of a kind: their number, the bytes of all, and at least the bytes of the largest message."""
+        """Count messages of a kind, ``size`` bytes in all; ``largest``: bytes of the largest message of any kind."""
         self._messages[kind] += number
         if kind not in FIXED:
             self._bytes[kind] += size

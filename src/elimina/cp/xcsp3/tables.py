@@ -17,7 +17,8 @@ from elimina.cp.xcsp3.terms import Operand, Terms, number, span
 from elimina.number_texts import counted
 
 MAX_CELLS = 1 << 20
-"""Largest number of tuples to which rows are expanded; in larger tables, each row becomes a clause or a Boolean."""
+"""Rows are expanded to a table of at most this many tuples. If there would be more tuples, each allowed row becomes a
+Boolean, and each forbidden row a clause."""
 
 _OPERATORS = {"=": "eq", "≠": "ne", "≤": "le", "≥": "ge", "<": "lt", "﹤": "lt", ">": "gt", "﹥": "gt"}
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
