@@ -216,8 +216,9 @@ def _hidden_error(
 ) -> float:
     """Return the error of an estimate whose distance from the exact answer is hidden by the noise of samples.
 
-    For a reliable method, the result is the stated error. For another method, it is at least the distance from every
-    reliable method; if there are none, it is at least the geometric mean of the stated error and ``hidden``.
+    The result is at most ``hidden``. For a reliable method, it is the stated error. For another method, it is at least
+    the distance from every reliable method; if there are none, it is at least the geometric mean of the stated error
+    and ``hidden``.
 
     Args:
         candidate: The estimate.
