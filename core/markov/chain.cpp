@@ -31,6 +31,9 @@ constexpr i64 kMinLanes = 3;
 // Smaller probabilities may lose digits or become 0.
 constexpr double kSmall = 1e-280;
 
+// A total from which on the product with a probability of kSmall is a normal number.
+constexpr double kSmallTotal = 1e-20;
+
 // Smallest transition probability with which underflows are negligible: the message of each state is then at least
 // 1e-150 times any other.
 constexpr double kMixing = 1e-150;
@@ -449,9 +452,11 @@ void Chain::forward_lanes(const Steps& steps, std::span<const i64> sequences, bo
       if (t + 1 == lanes.length(sequence))
         for (i64 j = 0; j < count; ++j) messages[sequence * count + j] = y[std::size_t(j * kLanes + lane)];
       if (mixes_ || underflows[sequence]) continue;
+      // Before its division by a small total, the number must not be small either.
+      const double least = sums[lane] < kSmallTotal ? kSmall / divisor(sums[lane]) : kSmall;
       // An underflow counts if the number should be positive: the state has a likelihood, and a path leads to it.
       for (i64 j = 0; j < count; ++j) {
-        if (y[std::size_t(j * kLanes + lane)] >= kSmall || !(rows[lane][j] > 0)) continue;
+        if (y[std::size_t(j * kLanes + lane)] >= least || !(rows[lane][j] > 0)) continue;
         bool is_reached = !moves && x[std::size_t(j * kLanes + lane)] > 0;
         for (i64 i = 0; moves && !is_reached && i < count; ++i)
           is_reached = x[std::size_t(i * kLanes + lane)] > 0 && forward_.at(i, j) > 0;

@@ -801,3 +801,83 @@ def test_likelihoods_of_several_symbols_may_underflow_together():
     states, score = model.viterbi(columns)
     assert states["state"].tolist() == [1, 1]
     assert score == pytest.approx(2 * (math.log(0.5) - 380 * math.log(10)))
+
+
+LOST_STATES = {
+    "likelihoods": (None, {"state": [[0.0, -800.0]] + [[-200.0, 0.0]] * 5}),
+    # The same by two symbols at a time, whose likelihoods have a product that no float holds.
+    "symbols": ({name: [[1.0, 0.0, 1e-170], [1.0, 1e-50, 1.0]] for name in "xy"}, {"x": [2, 0, 1], "y": [2, 0, 1]}),
+    "overtaking": (
+        {name: [[1.0, 1e-170, 1e-60], [1e-170, 1.0, 1.0]] for name in "xy"},
+        {"x": [0, *[2] * 8], "y": [0, *[2] * 8]},
+    ),
+}
+"""Emissions and observations by which a state is less likely than any float, and later becomes likely again."""
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("engine", ["chain", "trees"])
+@pytest.mark.parametrize("case", LOST_STATES)
+def test_a_state_below_the_range_of_floats_may_become_likely_again(case, engine, dtype, monkeypatch):
+    emissions, observations = LOST_STATES[case]
+    tables = None if emissions is None else {name: np.array(rows) for name, rows in emissions.items()}
+    model = DynamicModel.hidden_markov([0.5, 0.5], np.eye(2), tables, check=False)
+    if engine == "trees":
+        by_trees(model, monkeypatch)
+    columns = {name: np.array(column) for name, column in observations.items()}
+    # States never change, so the logarithms of their likelihoods are sums.
+    if emissions is None:
+        logs = columns["state"]
+    else:
+        with np.errstate(divide="ignore"):
+            logs = sum(np.log(tables[name]).T[column] for name, column in columns.items())
+    totals = math.log(0.5) + np.cumsum(logs, axis=0)
+    log_evidence, tolerance = np.logaddexp.reduce(totals, axis=1), 1e-9 if dtype == "float64" else 1e-5
+    filtered = np.exp(totals - log_evidence[:, None])
+    options = elimina.Options(dtype=dtype) if engine == "trees" else elimina.Options()
+    expected = pytest.approx(log_evidence[-1], rel=tolerance)
+    assert model.log_likelihood(columns, options=options) == expected
+    answer = model.filter(columns, ["state"], options=options)
+    assert answer.marginals["state"] == pytest.approx(filtered, abs=tolerance)
+    assert answer.log_evidence.sum() == expected
+    smoothed = model.smooth(columns, ["state"], options=options)
+    assert smoothed.marginals["state"] == pytest.approx(np.tile(filtered[-1], (len(logs), 1)), abs=tolerance)
+    assert model.predict(columns, 1, ["state"], options=options).marginals["state"] == pytest.approx(
+        filtered[-1:], abs=tolerance
+    )
+    states, score = model.viterbi(columns, options=options)
+    assert set(states["state"].tolist()) == {int(totals[-1].argmax())}
+    assert score == pytest.approx(totals[-1].max(), rel=tolerance)
+    twice = {name: np.concatenate([column, column]) for name, column in columns.items()}
+    assert model.log_likelihood(twice, lengths=[len(logs)] * 2, options=options) == pytest.approx(
+        [log_evidence[-1]] * 2, rel=tolerance
+    )
+    if emissions is not None:
+        online = OnlineFilter(model, options=options)
+        for row in zip(*columns.values(), strict=True):
+            online.update({name: int(symbol) for name, symbol in zip(columns, row, strict=True)})
+        assert online.log_likelihood == expected
+
+
+def test_transitions_whose_products_underflow_are_possible():
+    """Two variables that each move with a probability of 1e-200: both have to."""
+    moves = np.array([[1.0, 0.0], [1e-200, 1.0]])
+    symbols = np.eye(2)
+    model = DynamicModel.from_cpds(
+        {"a": [1.0, 0.0], "b": [1.0, 0.0], ("x", "a"): symbols, ("y", "b"): symbols},
+        {("a", "a[-1]"): moves, ("b", "b[-1]"): moves},
+    )
+    columns = {"x": [0, 1], "y": [0, 1]}
+    assert model.log_likelihood(columns) == pytest.approx(-400 * math.log(10))
+    assert model.viterbi(columns)[1] == pytest.approx(-400 * math.log(10))
+    assert model.smooth(columns).marginals["a"] == pytest.approx(np.eye(2))
+
+
+def test_soft_evidence_on_a_symbol_may_underflow():
+    """The state of the second symbol becomes likely by later slices, and so does its symbol."""
+    model = DynamicModel.hidden_markov([0.5, 0.5], np.eye(2), np.eye(2))
+    logs = np.array([[0.0, -800.0], *[[-300.0, 0.0]] * 4])
+    answer = model.smooth({"observation": logs}, ["state", "observation"])
+    assert answer.marginals["state"] == pytest.approx(np.tile([0.0, 1.0], (5, 1)))
+    assert answer.marginals["observation"] == pytest.approx(np.tile([0.0, 1.0], (5, 1)))
+    assert model.log_likelihood({"observation": logs}) == pytest.approx(math.log(0.5) - 800)

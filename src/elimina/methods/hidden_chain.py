@@ -42,8 +42,12 @@ underflow."""
 _MIN_PREDICTION = 1e-290
 """Least predicted probability of a joint state that is used as a divisor: quotients by smaller ones may overflow."""
 
-_LEAST_TOTAL = 1e-290
-"""Least probability of a slice for a pass without logarithms: terms below the range of floats are then negligible."""
+_MIN_MASS = 1e-280
+"""Least probability of likelihoods given a joint state that is used as a divisor: smaller ones may have underflowed."""
+
+_LEAST_TOTAL = 1e-120
+"""Least probability of a slice for a pass without logarithms. Terms below the range of floats are then negligible, even
+if later transitions favour their states by as much as ``Chain`` permits without a check."""
 
 
 class SegmentStates(NamedTuple):
@@ -133,8 +137,7 @@ class HiddenChain:
 
     @cached_property
     def _best_path(self) -> BestPath:
-        with np.errstate(divide="ignore"):
-            return BestPath(np.log(self._parameters.transition))
+        return BestPath(self._parameters.log_transition)
 
     # --- passes ---
 
@@ -206,7 +209,7 @@ class HiddenChain:
                     self._marginals(segment, variables, sequences, firsts),
                 )
             with np.errstate(divide="ignore"):
-                weights = np.log(weights)
+                weights = self._parameters.log_start if is_first else np.log(weights)
         segment, weights = self._forward_in_logs(sequences, rows, is_first, weights)
         marginals = self._marginals(segment, variables, sequences, firsts)
         return Message(weights, is_logarithmic=True), float(segment.log_totals[0]), marginals
@@ -232,9 +235,9 @@ class HiddenChain:
                 yield segment
                 for s in suspects:
                     suspect_rows = rows if group.is_long else slice(int(group.starts[s]), int(group.starts[s + 1]))
-                    with np.errstate(divide="ignore"):
-                        log_before = np.log(before[s])
                     is_first = bool(suspect_rows.start == group.starts[s])
+                    with np.errstate(divide="ignore"):
+                        log_before = self._parameters.log_start if is_first else np.log(before[s])
                     segment, log_message = self._forward_in_logs(sequences, suspect_rows, is_first, log_before)
                     yield segment
                 log_message = log_message if group.is_long else None
@@ -356,8 +359,7 @@ class HiddenChain:
         for n in np.flatnonzero(is_lost.any(axis=1)).tolist():
             row = int(later[n])
             first = int(sequences.starts[np.searchsorted(sequences.starts, row, side="right") - 1])
-            with np.errstate(divide="ignore"):
-                messages, _ = self._log_messages(sequences, slice(first, row), True, np.log(self._parameters.start))
+            messages, _ = self._log_messages(sequences, slice(first, row), True, self._parameters.log_start)
             joint = messages[-1][:, None] + self._parameters.log_transition
             columns = is_lost[n]
             joint = joint[:, columns] - np.logaddexp.reduce(joint[:, columns], axis=0)
@@ -385,12 +387,15 @@ class HiddenChain:
             for s in range(self.states):
                 counts[:, s] = np.bincount(observed, smoothed[seen, s], minlength=len(counts))
             rows = rows[codes < 0]
-        weights = np.ones((len(rows), len(emission)))
+        weights, logs = np.ones((len(rows), len(emission))), None
         if v in sequences.logs:
-            weights = scaled_likelihoods(sequences.logs[v][rows])[0]
-        masses = weights @ emission
-        quotients = np.divide(smoothed[rows], masses, out=np.zeros_like(masses), where=masses > 0)
-        return counts + emission * (weights.T @ quotients)
+            logs = sequences.logs[v][rows]
+            weights = scaled_likelihoods(logs)[0]
+        quotients, lost = _quotients(smoothed[rows], weights @ emission)
+        counts += emission * (weights.T @ quotients)
+        for row in lost:
+            counts += smoothed[rows[row]] * _shares_in_logs(emission, None if logs is None else logs[row])
+        return counts
 
     def best_paths(self, sequences: Sequences, limits: RunLimits) -> tuple[dict[int, Ints], Floats]:
         """Return the most probable states of the interface, and the log-probability of each sequence with them.
@@ -401,8 +406,6 @@ class HiddenChain:
         """
         path, scores = np.zeros(len(sequences.codes), dtype=np.int32), np.zeros(len(sequences.starts) - 1)
         cells = self.states * limits.messages(self.states) // limits.threads
-        with np.errstate(divide="ignore"):
-            start = np.log(self._parameters.start)
         filled = np.flatnonzero(np.diff(sequences.starts))
         numbers = iter(filled)
         for group in self._groups(sequences, limits):
@@ -413,7 +416,7 @@ class HiddenChain:
                 likelihoods.table,
                 likelihoods.rows,
                 group.starts - rows.start,
-                start,
+                self._parameters.log_start,
                 path[rows],
                 group_scores,
                 cells,
@@ -539,9 +542,7 @@ class HiddenChain:
     def _smooth_in_logs(self, sequences: Sequences, rows: slice, limits: RunLimits) -> SegmentStates:
         """Smooth one sequence in logarithms; return zeros if its observations are impossible."""
         limits.check_messages(self.states, 2 * (rows.stop - rows.start), rows.stop - rows.start)
-        with np.errstate(divide="ignore"):
-            start = np.log(self._parameters.start)
-        states, totals = self._log_messages(sequences, rows, True, start)
+        states, totals = self._log_messages(sequences, rows, True, self._parameters.log_start)
         if totals[-1] == -np.inf:
             return SegmentStates(rows, np.zeros_like(states), totals)
         firsts = np.zeros(len(totals), dtype=bool)
@@ -581,12 +582,15 @@ class HiddenChain:
         shares = np.empty((len(segment.states), self._parameters.network.variables[v].size))
         for is_first, chosen in self._parameters.split(firsts):
             emission, states = self._parameters.emission(v, is_first)[:-1], segment.states[chosen]
-            weights = np.ones((1, len(emission)))
+            weights, logs = np.ones((1, len(emission))), None
             if v in sequences.logs:
-                weights = scaled_likelihoods(sequences.logs[v][segment.rows][chosen])[0]
-            totals = weights @ emission
-            quotients = np.divide(states, totals, out=np.zeros_like(states), where=totals > 0)
-            shares[chosen] = quotients @ emission.T * weights
+                logs = sequences.logs[v][segment.rows][chosen]
+                weights = scaled_likelihoods(logs)[0]
+            quotients, lost = _quotients(states, weights @ emission)
+            shares_of_flag = quotients @ emission.T * weights
+            for row in lost:
+                shares_of_flag[row] = _shares_in_logs(emission, None if logs is None else logs[row]) @ states[row]
+            shares[chosen] = shares_of_flag
         if v in sequences.columns:
             codes = sequences.codes[segment.rows, sequences.columns.index(v)]
             is_observed = codes >= 0
@@ -594,6 +598,34 @@ class HiddenChain:
             shares[is_observed] = 0.0
             shares[is_observed, codes[is_observed]] = masses
         return shares
+
+
+def _quotients(states: Floats, masses: Floats) -> tuple[Floats, NDArray[np.intp]]:
+    """Return distributions of joint states divided by their masses, and the rows in which a mass may have underflowed.
+
+    These rows, and quotients of states without a mass, are zeros.
+    """
+    with np.errstate(over="ignore"):
+        quotients: Floats = np.divide(states, masses, out=np.zeros_like(states), where=masses > 0)
+    lost = np.flatnonzero(((states > 0) & (masses < _MIN_MASS)).any(axis=1))
+    quotients[lost] = 0.0
+    return quotients, lost
+
+
+def _shares_in_logs(emission: Floats, logs: Floats | None) -> Floats:
+    """Return the distribution of a variable's states given each joint state (columns) and likelihoods.
+
+    Args:
+        emission: The distribution without the likelihoods.
+        logs: Natural logarithms of the likelihoods; None if there are none.
+    """
+    with np.errstate(divide="ignore"):
+        joint = np.log(emission) + (0.0 if logs is None else logs[:, None])
+    highs = joint.max(axis=0)
+    shares = np.exp(joint - np.where(np.isneginf(highs), 0.0, highs))
+    totals = shares.sum(axis=0)
+    quotients: Floats = np.divide(shares, totals, out=np.zeros_like(shares), where=totals > 0)
+    return quotients
 
 
 def _filtered_segment(

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.methods.observed_sequences import (
+    LEAST,
     Floats,
     Ints,
     Sequences,
     scaled_likelihoods,
 )
 from elimina.model.dynamic_network import DynamicNetwork
-from elimina.model.table import Table
 from elimina.system import cached_property
 
 _MAX_LISTED_ROWS = 4096
@@ -57,35 +57,40 @@ class HiddenParameters:
     @cached_property
     def start(self) -> Floats:
         """Distribution of the joint states of the first slice."""
-        return self._joined(self.network.initial.factors, 0, len(self.sizes)).reshape(self.states)
+        return self._joined(is_first=True, in_logs=False)
+
+    @cached_property
+    def log_start(self) -> Floats:
+        """Natural logarithms of ``start``, whose products may underflow."""
+        return self._joined(is_first=True, in_logs=True)
 
     @cached_property
     def transition(self) -> Floats:
         """Probability of each joint state (column) given each joint state of the previous slice (row)."""
-        joined = self._joined(self.network.transition.factors, len(self.network.variables), 2 * len(self.sizes))
-        return np.ascontiguousarray(np.broadcast_to(joined, self.sizes * 2).reshape(self.states, self.states))
+        return self._joined(is_first=False, in_logs=False).reshape(self.states, self.states)
 
     @cached_property
     def log_transition(self) -> Floats:
-        """Natural logarithms of the transitions."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.transition)
+        """Natural logarithms of ``transition``, whose products may underflow."""
+        return self._joined(is_first=False, in_logs=True).reshape(self.states, self.states)
 
-    def _joined(self, factors: Sequence[Table], shift: int, axes: int) -> Floats:
-        """Return the product of the distributions of the interface's variables, with an axis for each variable.
+    def _joined(self, *, is_first: bool, in_logs: bool) -> Floats:
+        """Return the product of the distributions of the interface's variables, or its logarithms, as a flat array.
 
-        ``shift``: 0 for the first slice; otherwise, the number by which the later slice's variables are shifted. Their
-        axes then follow those of the previous slice.
+        The states of the previous slice vary more slowly than those of the slice itself.
         """
         axis = {v: n for n, v in enumerate(self.network.interface)}
-        if shift:
-            axis.update({v + shift: n + len(self.sizes) for n, v in enumerate(self.network.interface)})
-        joined = np.ones((1,) * axes)
+        factors, axes = self.network.initial.factors, len(self.sizes)
+        if not is_first:
+            shift, factors = len(self.network.variables), self.network.transition.factors
+            axis.update({v + shift: n + axes for n, v in enumerate(self.network.interface)})
+            axes *= 2
+        joined = np.zeros((1,) * axes) if in_logs else np.ones((1,) * axes)
         for v in self.network.interface:
-            table = factors[v]
-            joined = joined * _spread(table.dense(), [axis[u] for u in table.scope], axes)
-        sizes = self.sizes * (axes // max(1, len(self.sizes)))
-        return np.array(np.broadcast_to(joined, sizes), dtype=np.float64)
+            table = _spread(factors[v].dense(), [axis[u] for u in factors[v].scope], axes)
+            joined = joined + _logs(table) if in_logs else _product(joined, table)
+        sizes = self.sizes if is_first else self.sizes * 2
+        return np.array(np.broadcast_to(joined, sizes), dtype=np.float64).reshape(-1)
 
     def emission(self, v: int, is_first: bool) -> Floats:
         """Return the likelihood of a variable's states for each joint state; the last row is for missing observations.
@@ -134,10 +139,10 @@ class HiddenParameters:
 
     def likelihoods(self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_]) -> Likelihoods:
         """Return the likelihoods of some slices; ``firsts`` marks the first slices of sequences."""
-        table, table_rows = self._listed_rows(sequences, rows, firsts)
+        listed, table_rows = self._listed_rows(sequences, rows, firsts)
         if not sequences.logs:
-            return Likelihoods(table, table_rows)
-        table, scales = table[table_rows], np.zeros(len(table_rows))
+            return Likelihoods(listed, table_rows)
+        table, scales = listed[table_rows], np.zeros(len(table_rows))
         for v, logs in sequences.logs.items():
             weights, peaks = scaled_likelihoods(logs[rows])
             scales += peaks
@@ -146,7 +151,22 @@ class HiddenParameters:
                 continue
             for is_first, chosen in self.split(firsts):
                 table[chosen] *= weights[chosen] @ self.emission(v, is_first)[:-1]
+        if table.min(initial=1.0) == 0:
+            table[(table == 0) & self._possible(sequences, rows, firsts, (listed > 0)[table_rows])] = LEAST
         return Likelihoods(table, np.arange(len(table_rows), dtype=np.int32), scales)
+
+    def _possible(
+        self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_], possible: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Return a mask of positive likelihoods, which may underflow, from a mask without those given as logarithms."""
+        for v, logs in sequences.logs.items():
+            is_possible = (logs[rows] > -np.inf).astype(np.float64)
+            if v in self.network.interface:
+                possible &= self._joint_rows(v, is_possible) > 0
+                continue
+            for is_first, chosen in self.split(firsts):
+                possible[chosen] &= is_possible[chosen] @ (self.emission(v, is_first)[:-1] > 0) > 0
+        return possible
 
     def log_likelihoods(self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_]) -> Likelihoods:
         """Return the logarithms of likelihoods: see ``likelihoods``."""
@@ -213,13 +233,24 @@ class HiddenParameters:
         factors = [self.emission(v, is_first)[column] for v, column in zip(columns, codes.T, strict=True)]
         factors += [self.emission(v, is_first)[-1] for v in silent]
         table = np.zeros((len(codes), self.states)) if in_logs else np.ones((len(codes), self.states))
-        with np.errstate(divide="ignore", under="ignore"):
-            for factor in factors:
-                if in_logs:
-                    table += np.log(factor)
-                else:
-                    table *= factor
+        for factor in factors:
+            table = table + _logs(factor) if in_logs else _product(table, factor)
         return table
+
+
+def _logs(values: Floats) -> Floats:
+    """Return natural logarithms; minus infinity for 0."""
+    with np.errstate(divide="ignore"):
+        return np.log(values)
+
+
+def _product(left: Floats, right: Floats) -> Floats:
+    """Return products of non-negative numbers; a product that underflows is ``LEAST``, as 0 means impossible."""
+    with np.errstate(under="ignore"):
+        product = left * right
+    if product.min(initial=1.0) == 0:
+        product[(product == 0) & (left > 0) & (right > 0)] = LEAST
+    return product
 
 
 def _spread(values: NDArray[np.float64], axes: Sequence[int], count: int) -> NDArray[np.float64]:

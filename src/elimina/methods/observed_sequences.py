@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,8 +23,10 @@ from elimina.problem.observations import evidence_of
 
 Floats = NDArray[np.float64]
 
-
 Ints = NDArray[np.int32]
+
+LEAST = math.ulp(0.0)
+"""The smallest positive float: the value of positive numbers that underflow, because 0 means impossible."""
 
 _BUFFER_BYTES = 1 << 26
 """Largest number of bytes of messages in memory; the messages of longer sequences are computed twice."""
@@ -167,16 +170,11 @@ class Sequences(NamedTuple):
         return added
 
     def evidence(self, row: int) -> dict[int, int | Floats]:
-        """Return the observations of a slice: variable -> index of its state, or likelihoods of at most 1."""
+        """Return the observations of a slice: variable -> index of its state, or logarithms of likelihoods."""
         states = zip(self.columns, self.codes[row].tolist(), strict=True)
         observed: dict[int, int | Floats] = {v: code for v, code in states if code >= 0}
-        for v, logs in self.logs.items():
-            observed[v] = scaled_likelihoods(logs[row : row + 1])[0][0]
+        observed.update((v, logs[row]) for v, logs in self.logs.items())
         return observed
-
-    def log_scale(self, row: int) -> float:
-        """Return the logarithm of the divisor of the likelihoods in ``evidence``."""
-        return float(sum(logs[row].max() for logs in self.logs.values()))
 
 
 def scaled_likelihoods(logs: Floats) -> tuple[Floats, Floats]:

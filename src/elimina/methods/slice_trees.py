@@ -9,6 +9,7 @@ slice's tree.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -23,24 +24,25 @@ from elimina.model.table import Table
 from elimina.model.variable import Variable
 from elimina.number_texts import bytes_text, count_text
 from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.machine import KEPT_TREE_RUNS
 from elimina.planning.options import replace
-from elimina.running.host import host_memory
+from elimina.problem.evidence import LogWeights
+from elimina.problem.preparation import prepare, with_units
+from elimina.running.plan_choice import plan_problem
+from elimina.running.planned_problem import PlannedProblem
+from elimina.running.propagator import Propagator
 from elimina.system import cached_property
 
-Observation = int | Floats
+Observation = int | Message
 
-_SMALL = 1e-280
-"""Weights of joint states below this number may lose digits or underflow."""
+_SMALL_WEIGHTS = {"float32": 1e-30}
+"""Number type of a tree -> number below which weights of joint states may lose digits or underflow."""
 
-_RELEVANT, _LEVEL = -40.0, 300.0
-"""Joint states are ignored if the logarithm of their probability, relative to the largest one, is below the first
-number. The second number is the largest difference between the logarithms of weights in one run of a tree."""
+_SMALL_WEIGHT = 1e-280
+"""The same for float64."""
 
 _MAX_PATTERNS = 1024
-"""Largest number of combinations of observations whose reachable joint states are cached."""
-
-_PAIRS_MEMORY_SHARE = 0.125
-"""Share of the memory for a table of pairs of joint states if messages are logarithms."""
+"""Largest number of combinations of observations whose possible joint states are cached."""
 
 
 class SliceTree:
@@ -74,11 +76,17 @@ class SliceTree:
         kept = [v for v in range(len(variables)) if v in used or v >= self._shift]
         number_of = {v: n for n, v in enumerate(kept)}
         tables = [factor.over([number_of[v] for v in factor.scope]) for factor in factors]
+        self._options = replace(options, exact=True)
         self._tree = JunctionTree(
-            Model([variables[v] for v in kept], tables, sense="probability"), options=replace(options, exact=True)
+            Model([variables[v] for v in kept], tables, sense="probability"), options=self._options
         )
         self._number_of = number_of
         self._names = [source.variables[self._shift + v].name for v in range(count)]
+        self._small = _SMALL_WEIGHTS.get(options.dtype or "", _SMALL_WEIGHT)
+        self._observed: dict[int, list[Observation]] = {}
+        self._is_logarithmic = False
+        self._log_scale = self._fixed_log_sum = 0.0
+        self._possible: dict[object, NDArray[np.bool_]] = {}
 
     @staticmethod
     def _join(variables: list[Variable], factors: list[Table], members: Sequence[int], name: str) -> int | None:
@@ -96,65 +104,167 @@ class SliceTree:
         return joint
 
     def observe(
-        self, before: Floats | None, observations: Mapping[int, Observation], after: Floats | int | None = None
+        self,
+        before: Message | None,
+        observations: Mapping[int, int | Floats],
+        after: Message | int | None = None,
     ) -> None:
         """Set the messages to the interfaces, and the observations of the slice.
 
         Args:
             before: Weights of the joint states of the previous slice's interface.
-            observations: Variable of the slice -> index of its state, or likelihoods.
+            observations: Variable of the slice -> index of its state, or logarithms of likelihoods.
             after: Weights of the joint states of this slice's interface, or the index of its only possible joint state.
         """
-        weights: dict[int, list[Observation]] = {}
+        observed: dict[int, list[Observation]] = {}
+        self._log_scale, self._is_logarithmic = 0.0, False
         for v, observation in observations.items():
-            weights.setdefault(self._number_of[v + self._shift], []).append(observation)
+            items = observed.setdefault(self._number_of[v + self._shift], [])
+            if isinstance(observation, int):
+                items.append(observation)
+                continue
+            # Likelihoods are scaled to a largest one of 1, so that a tree without logarithms can use them.
+            peak = max(float(observation.max(initial=-math.inf)), -sys.float_info.max)
+            self._log_scale += peak
+            items.append(Message(observation - peak, is_logarithmic=True))
         for joint, message in ((self._before, before), (self._after, after)):
             if joint is not None and message is not None:
-                weights.setdefault(self._number_of[joint], []).append(message)
-        sizes = self._tree.model.sizes
-        states = {
-            v: _product(sizes[v], observed) if len(observed) > 1 else observed[0] for v, observed in weights.items()
-        }
+                observed.setdefault(self._number_of[joint], []).append(message)
+        self._observed = observed
         model = self._tree.model
-        self._tree.set_evidence({model.variables[v].name: _evidence(model, v, state) for v, state in states.items()})
+        evidence: dict[str, object] = {}
+        for v, items in observed.items():
+            variable, first = model.variables[v], items[0]
+            if len(items) == 1 and isinstance(first, int):
+                evidence[variable.name] = variable.state(first)
+                continue
+            weights = math.prod([_weights(item, variable.size) for item in items], start=np.ones(variable.size))
+            if weights.min() < self._small and ((weights < self._small) & _possible(items, variable.size)).any():
+                self._observe_logarithms()
+                return
+            evidence[variable.name] = weights
+        self._tree.set_evidence(evidence)
+
+    @cached_property
+    def _planned_logarithms(self) -> PlannedProblem:
+        options = replace(self._options, dtype="float64")
+        problem = prepare(with_units(self._tree.model), "mar", {})
+        return plan_problem(problem, options, runs=KEPT_TREE_RUNS)
+
+    @cached_property
+    def _propagator(self) -> Propagator:
+        """A propagator of logarithms, without underflow."""
+        return Propagator(self._planned_logarithms, "log-sum-exp")
+
+    @cached_property
+    def _outputs(self) -> dict[int, int]:
+        """Variable -> output of ``_propagator``; variables of one state have none."""
+        outputs = self._planned_logarithms.plan.outputs
+        return {output.scope[0]: n for n, output in enumerate(outputs) if output.scope}
+
+    def _observe_logarithms(self) -> None:
+        """Answer further questions about the current observations by logarithms."""
+        self._is_logarithmic = True
+        sizes, evidence = self._tree.model.sizes, {}
+        self._fixed_log_sum = 0.0
+        for v, items in self._observed.items():
+            logs = sum((_logs(item, sizes[v]) for item in items), np.zeros(sizes[v]))
+            if sizes[v] > 1:
+                evidence[v] = LogWeights(logs)
+            else:
+                self._fixed_log_sum += float(logs[0])
+        self._propagator.observe(evidence)
 
     @property
     def log_sum(self) -> float:
         """Natural logarithm of the sum of the tree's products."""
-        return self._tree.log_evidence
+        if not self._is_logarithmic:
+            return self._tree.log_evidence + self._log_scale
+        answer = self._propagator.run([])
+        if not answer.is_possible:
+            return -math.inf
+        return float(answer.log_sum) + self._fixed_log_sum + self._log_scale
 
     def marginals(self, variables: Sequence[int]) -> list[Floats]:
         """Return the posteriors of variables of the slice."""
+        if self._is_logarithmic:
+            return [np.exp(self._log_table(self._number_of[v + self._shift])) for v in variables]
         names = [self._names[v] for v in variables]
         tables = self._tree.marginals(names)
         return [tables[name].array for name in names]
 
-    def interface_marginal(self, *, before: bool = False) -> Floats:
+    def message(self, *, before: bool = False) -> Message:
         """Return the posterior of the slice's interface or, with ``before``, of the previous one; 1 if it is empty."""
-        joint = self._before if before else self._after
-        return np.ones(1) if joint is None else self._marginal(joint)
+        return self._message(self._before if before else self._after)
 
     def moves(self) -> Floats:
-        """Return the joint posterior of the previous slice's interface (rows) and this slice's interface (columns)."""
+        """Return logarithms of the joint posterior of the previous interface (rows) and this slice's (columns)."""
         if self._pair is None:
-            return self.interface_marginal()[None]
-        return self._marginal(self._pair).reshape(self._states, -1)
+            return self.message().logs[None]
+        return self._message(self._pair).logs.reshape(self._states, -1)
 
-    def _marginal(self, joint: int) -> Floats:
-        name = self._tree.model.variables[self._number_of[joint]].name
-        return self._tree.marginals([name])[name].array
+    def _message(self, joint: int | None) -> Message:
+        """Return the posterior of joint states, as logarithms if floats would lose a possible state."""
+        if joint is None:
+            return Message(np.ones(1))
+        v = self._number_of[joint]
+        if not self._is_logarithmic:
+            name = self._tree.model.variables[v].name
+            weights: Floats = self._tree.marginals([name])[name].array
+            is_small = weights < self._small
+            if not is_small.any() or not (is_small & self._possible_states(v)).any():
+                return Message(weights)
+            self._observe_logarithms()
+        logs = self._log_table(v)
+        if ((logs < math.log(self._small)) & (logs > -math.inf)).any():
+            return Message(logs, is_logarithmic=True)
+        return Message(np.exp(logs))
+
+    def _possible_states(self, v: int) -> NDArray[np.bool_]:
+        """Return a mask of a variable's states of positive probability, given the current observations."""
+        sizes = self._tree.model.sizes
+        patterns = [(u, _possible(items, sizes[u]).tobytes()) for u, items in self._observed.items()]
+        key = v, *patterns
+        possible = self._possible.get(key)
+        if possible is None:
+            self._observe_logarithms()
+            possible = self._log_table(v) > -math.inf
+            self._is_logarithmic = False
+            if len(self._possible) < _MAX_PATTERNS:
+                self._possible[key] = possible
+        return possible
+
+    def _log_table(self, v: int) -> Floats:
+        """Return logarithms of a variable's posterior."""
+        if v not in self._outputs:
+            return np.zeros(1)
+        logs: Floats = self._propagator.run([self._outputs[v]], log_sum=False).tables[0].astype(np.float64)
+        logs -= np.logaddexp.reduce(logs)
+        return logs
 
 
-def _evidence(model: Model, v: int, observation: Observation) -> object:
-    return model.variables[v].state(observation) if isinstance(observation, int) else observation
+def _weights(observation: Observation, size: int) -> Floats:
+    if isinstance(observation, int):
+        one_hot: Floats = np.eye(1, size, observation)[0]
+        return one_hot
+    return np.exp(observation.weights) if observation.is_logarithmic else observation.weights
 
 
-def _product(size: int, observations: Sequence[Observation]) -> Floats:
-    """Return the product of several observations of one variable, as likelihoods."""
-    product = np.ones(size)
+def _logs(observation: Observation, size: int) -> Floats:
+    if isinstance(observation, int):
+        observation = Message(np.eye(1, size, observation)[0])
+    return observation.logs
+
+
+def _possible(observations: Sequence[Observation], size: int) -> NDArray[np.bool_]:
+    """Return a mask of the states that all observations permit."""
+    possible = np.ones(size, dtype=bool)
     for observation in observations:
-        product *= np.eye(1, size, observation)[0] if isinstance(observation, int) else observation
-    return product
+        if isinstance(observation, int):
+            possible &= np.arange(size) == observation
+        else:
+            possible &= observation.weights > (-math.inf if observation.is_logarithmic else 0)
+    return possible
 
 
 class SliceTrees:
@@ -169,8 +279,6 @@ class SliceTrees:
         self._network, self._options = network, options
         self._first, self._later = SliceTree(network, True, options), SliceTree(network, False, options)
         self._states = math.prod(network.variables[v].size for v in network.interface)
-        self._has_pairs = 8 * self._states**2 <= _PAIRS_MEMORY_SHARE * host_memory(options)
-        self._reachable: dict[object, NDArray[np.bool_]] = {}
 
     def filtered(
         self,
@@ -213,47 +321,12 @@ class SliceTrees:
             The message after the slice, the logarithm of the probability of its observations, and posteriors, which are
             zeros if the observations are impossible.
         """
-        if message is not None and message.is_logarithmic:
-            return self._advance_in_logs(message, sequences, row, variables)
         tree = self._tree_at(sequences, row, message, None)
         log_total = tree.log_sum
         if log_total == -math.inf:
             return Message(np.zeros(self._states)), log_total, _zeros(self._network, 1, variables)
         marginals = dict(zip(variables, (table[None] for table in tree.marginals(variables)), strict=True))
-        after = tree.interface_marginal()
-        if self._has_pairs and (after < _SMALL).any() and self._is_lossy(message, after, sequences, row):
-            logs = self._log_message(message, self._log_moves(message, sequences, row))
-            return Message(logs, is_logarithmic=True), log_total + sequences.log_scale(row), marginals
-        return Message(after), log_total + sequences.log_scale(row), marginals
-
-    def _is_lossy(self, before: Message | None, after: Floats, sequences: Sequences, row: int) -> bool:
-        """Return whether the weight of a possible joint state may be too small for floating point."""
-        evidence = sequences.evidence(row)
-        support = None if before is None else before.weights > 0
-        is_plain = all(isinstance(observation, int) for observation in evidence.values())
-        key = (None if support is None else support.tobytes(), *evidence.items()) if is_plain else None
-        reachable = self._reachable.get(key) if is_plain else None
-        if reachable is None:
-            tree = self._first if before is None else self._later
-            tree.observe(None if support is None else support.astype(np.float64), evidence)
-            reachable = tree.interface_marginal() > 0
-            if is_plain and len(self._reachable) < _MAX_PATTERNS:
-                self._reachable[key] = reachable
-        return bool(((after < _SMALL) & reachable).any())
-
-    def _advance_in_logs(
-        self, message: Message, sequences: Sequences, row: int, variables: Sequence[int]
-    ) -> tuple[Message, float, dict[int, Floats]]:
-        """Filter one more slice as ``advance`` does, with the logarithms of weights that are too small for floats."""
-        moves = self._log_moves(message, sequences, row)
-        if moves is None:
-            return Message(np.zeros(self._states)), -math.inf, _zeros(self._network, 1, variables)
-        total = float(np.logaddexp.reduce(message.weights[:, None] + moves, axis=None))
-        if total == -math.inf:
-            return Message(np.zeros(self._states)), -math.inf, _zeros(self._network, 1, variables)
-        marginals = self._marginals_in_logs(message, moves, np.zeros(self._states), sequences, row, variables)
-        after = Message(self._log_message(message, moves), is_logarithmic=True)
-        return after, total + sequences.log_scale(row), marginals
+        return tree.message(), log_total, marginals
 
     def _log_moves(self, before: Message | None, sequences: Sequences, row: int) -> Floats | None:
         """Return logarithms of a slice's sums for joint states of the previous (rows) and its own interface (columns).
@@ -264,60 +337,12 @@ class SliceTrees:
         tree.observe(None, sequences.evidence(row))
         if (log_sum := tree.log_sum) == -math.inf:
             return None
-        with np.errstate(divide="ignore"):
-            logs: Floats = np.log(tree.moves()) + log_sum
-        return logs
+        return tree.moves() + log_sum
 
-    @staticmethod
-    def _log_message(before: Message | None, moves: Floats | None) -> Floats:
-        """Return the logarithms of the message after a slice, normalised."""
-        assert moves is not None
-        logs: Floats = np.logaddexp.reduce(moves if before is None else before.logs[:, None] + moves, axis=0)
-        logs -= np.logaddexp.reduce(logs)
-        return logs
-
-    def _marginals_in_logs(
-        self,
-        before: Message | None,
-        moves: Floats,
-        after: Floats,
-        sequences: Sequences,
-        row: int,
-        variables: Sequence[int],
-    ) -> dict[int, Floats]:
-        """Return the posteriors of variables of a slice.
-
-        Args:
-            before: Message before the slice.
-            moves: Logarithms of the slice's sums from ``_log_moves``.
-            after: Logarithms of the likelihoods of later observations for each joint state.
-            sequences: Observations.
-            row: Index of the slice.
-            variables: The queried variables.
-        """
-        logs = np.zeros(1) if before is None else before.logs
-        joint = logs[:, None] + moves + after
-        relevant = joint > joint.max() + _RELEVANT
-        rows, tree = np.flatnonzero(relevant.any(axis=1)), self._first if before is None else self._later
-        # States of the previous slice are grouped by the magnitude of their weights, so that each group fits floating
-        # point.
-        levels = ((logs[rows].max() - logs[rows]) // _LEVEL).astype(np.int64)
-        posteriors = {v: np.zeros((1, self._network.variables[v].size)) for v in variables}
-        for level in np.unique(levels).tolist():
-            members = relevant & np.isin(np.arange(len(logs)), rows[levels == level])[:, None]
-            share = np.exp(np.logaddexp.reduce(joint[members]) - np.logaddexp.reduce(joint[relevant]))
-            weights = None if before is None else _scaled(logs, members.any(axis=1))
-            tree.observe(weights, sequences.evidence(row), _scaled(after, members.any(axis=0)))
-            for v, table in zip(variables, tree.marginals(variables), strict=True):
-                posteriors[v] += share * table
-        return posteriors
-
-    def _tree_at(
-        self, sequences: Sequences, row: int, message: Message | None, after: Floats | int | None
-    ) -> SliceTree:
+    def _tree_at(self, sequences: Sequences, row: int, message: Message | None, after: Message | None) -> SliceTree:
         """Return the tree of a slice with its messages and observations set."""
         tree = self._first if message is None else self._later
-        tree.observe(None if message is None else message.weights, sequences.evidence(row), after)
+        tree.observe(message, sequences.evidence(row), after)
         return tree
 
     def smoothed(
@@ -348,10 +373,7 @@ class SliceTrees:
                 yield SliceAnswers(slice(first, row + 1), {}, np.array(totals))
                 return
         assert message is not None
-        if message.is_logarithmic:
-            yield from self._smooth_in_logs(sequences, messages, np.array(totals), slice(first, last), variables)
-            return
-        ratio: Floats | None = None
+        ratio: Message | None = None
         for row in reversed(range(first, last)):
             before = messages.at(row, lambda m, n: self.advance(m, sequences, n, ())[0])
             tree = self._tree_at(sequences, row, before, ratio)
@@ -359,21 +381,7 @@ class SliceTrees:
             yield SliceAnswers(slice(row, row + 1), marginals, np.array([totals[row - first]]))
             if before is not None:
                 tree.observe(None, sequences.evidence(row), ratio)
-                ratio = tree.interface_marginal(before=True)
-
-    def _smooth_in_logs(
-        self, sequences: Sequences, messages: _Messages, totals: Floats, rows: slice, variables: Sequence[int]
-    ) -> Iterator[SliceAnswers]:
-        """Yield the posteriors of one sequence from the messages of the forward pass, the last slice first."""
-        ratio = np.zeros(self._states)
-        for row in reversed(range(rows.start, rows.stop)):
-            before = messages.at(row, lambda m, n: self.advance(m, sequences, n, ())[0])
-            moves = self._log_moves(before, sequences, row)
-            assert moves is not None
-            marginals = self._marginals_in_logs(before, moves, ratio, sequences, row, variables)
-            yield SliceAnswers(slice(row, row + 1), marginals, totals[row - rows.start : row - rows.start + 1])
-            ratio = np.logaddexp.reduce(moves + ratio, axis=1)
-            ratio = ratio - ratio.max()
+                ratio = tree.message(before=True)
 
     def best_paths(self, sequences: Sequences, limits: RunLimits) -> tuple[dict[int, Ints], Floats]:
         """Return the most probable states of the interface, and the log-probability of each sequence with these states.
@@ -415,9 +423,7 @@ class SliceTrees:
             before = messages.at(row, lambda m, n: self._best_message(m, sequences, n)[0])
             assert before is not None
             self._later.observe(None, sequences.evidence(row), int(path[row]))
-            with np.errstate(divide="ignore"):
-                moves = np.log(self._later.interface_marginal(before=True))
-            path[row - 1] = (before.weights + moves).argmax()
+            path[row - 1] = (before.weights + self._later.message(before=True).logs).argmax()
         return score
 
     def _best_message(self, message: Message | None, sequences: Sequences, row: int) -> tuple[Message, float]:
@@ -433,7 +439,7 @@ class SliceTrees:
         highest = float(weights.max())
         if highest == -math.inf:
             return Message(weights, is_logarithmic=True), highest
-        return Message(weights - highest, is_logarithmic=True), highest + sequences.log_scale(row)
+        return Message(weights - highest, is_logarithmic=True), highest
 
     @cached_property
     def _moves(self) -> SliceTree:
@@ -477,13 +483,6 @@ class _Messages:
             for n in range(begin, number):
                 self._segment[n + 1] = advance(self._segment[n], n)
         return self._segment[number]
-
-
-def _scaled(logs: Floats, is_relevant: NDArray[np.bool_]) -> Floats:
-    """Return weights from logarithms, scaled to a largest relevant weight of 1; irrelevant weights become 0."""
-    weights = np.zeros(len(logs))
-    weights[is_relevant] = np.exp(logs[is_relevant] - logs[is_relevant].max())
-    return weights
 
 
 def _impossible(network: DynamicNetwork, rows: slice, variables: Sequence[int]) -> SliceAnswers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,6 +41,13 @@ class Observed(NamedTuple):
     model: Model
     values: dict[int, int]
     merged: Mapping[int, Merged] = {}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class LogWeights:
+    """Natural logarithms of weights that may be too small for floats; minus infinity for 0."""
+
+    logs: NDArray[np.float64]
 
 
 def weights_of(variable: Variable, observation: int | Array) -> Array:

@@ -23,7 +23,7 @@ from elimina.planning.plan import Plan
 from elimina.planning.program import case_planner, pack
 from elimina.planning.slice_dependence import Reach
 from elimina.planning.step import FactorLayout
-from elimina.problem.evidence import weights_of
+from elimina.problem.evidence import LogWeights, weights_of
 from elimina.problem.semirings import SEMIRINGS
 from elimina.running.encoding import ListedValues, encode, factor_view, scaled
 from elimina.running.planned_problem import PlannedProblem
@@ -74,7 +74,7 @@ class Propagator:
         self._scales = Scales(self._plan)
         self._ranges = self._encoded.ranges.copy()
         self._variables = problem.model.variables
-        self._weights: dict[int, int | Array] = {}
+        self._weights: dict[int, int | Array | LogWeights] = {}
         # Natural logarithm of the divisor of each factor's weights.
         self._taken: dict[int, float] = {}
         program = pack(self._plan, len(problem.model.variables), semiring, self._zero)
@@ -105,12 +105,13 @@ class Propagator:
         """Variable -> number of the factor into which its weights are multiplied."""
         return _smallest_factors(self._plan)
 
-    def observe(self, evidence: Mapping[int, int | Array]) -> None:
+    def observe(self, evidence: Mapping[int, int | Array | LogWeights]) -> None:
         """Replace all evidence or, in a plan with cases, the evidence on the given variables.
 
         Args:
-            evidence: Variable -> index of its state, or non-negative weights of its states. With cases: variable with a
-                factor over the cases -> index of its state in each case, -1 for missing observations.
+            evidence: Variable -> index of its state, non-negative weights of its states, or (if tables contain
+                logarithms) their logarithms. With cases: variable with a factor over the cases -> index of its state in
+                each case, -1 for missing observations.
         """
         if self._plan.kept:
             for v, codes in evidence.items():
@@ -168,14 +169,19 @@ class Propagator:
         for v in factor.scope:
             if v not in self._weights or self._homes[v] != number:
                 continue
-            weights = weights_of(self._variables[v], self._weights[v])
+            observation = self._weights[v]
+            if isinstance(observation, LogWeights):
+                weights, in_logs = observation.logs, True
+            else:
+                weights, in_logs = weights_of(self._variables[v], observation), False
             shape = [-1 if u == v else 1 for u in factor.scope]
             shaped = weights.reshape(shape) if listed is None else listed.at(v, weights)
             if self.logarithmic:
-                high = math.log(largest) if (largest := float(shaped.max(initial=0.0))) > 0 else 0.0
-                log_divisor += high
                 with np.errstate(divide="ignore"):
-                    view += self._sign * (np.log(shaped) - high)
+                    logs = shaped if in_logs else np.log(shaped)
+                high = largest if (largest := float(logs.max(initial=-math.inf))) > -math.inf else 0.0
+                log_divisor += high
+                view += self._sign * (logs - high)
             elif weights.dtype == bool:
                 view *= shaped
             else:
@@ -495,7 +501,7 @@ def _smallest_factors(plan: Plan) -> dict[int, int]:
     return {v: number for v, (_, _, number) in smallest.items()}
 
 
-def _is_same(first: int | Array | None, second: int | Array | None) -> bool:
+def _is_same(first: int | Array | LogWeights | None, second: int | Array | LogWeights | None) -> bool:
     if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
         return np.array_equal(first, second)
     return type(first) is type(second) and first == second
