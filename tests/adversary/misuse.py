@@ -63,6 +63,46 @@ SOLVING = (*PLANNING, "method", "upper_bound", "hint", "gap", "on_plan", "on_bou
 SEARCH = ("all_solutions", "solution_limit", "time_limit", "threads", "seed", "device", "on_solution", "options")
 FIT_OPTIONS = ("start", "seed", "tolerance", "max_iterations", "device", "memory", "planning")
 SEARCH_OPTIONS = ("node_limit", "fail_limit", "restarts", "restart_scale", "restart_growth", "free", "lns")
+CONSTRAINTS = (
+    *(
+        "clause([@], [xs[0]])",
+        "clause([xs[0]], [@])",
+        "any_of([xs[0], @])",
+        "all_of([xs[0], @])",
+        "add(cp.clause(xs, [@]))",
+    ),
+    *("clause([m.int_var(@, 1)])", "any_of([m.int_var(0, @), xs[0]])", "add(xs[0] & m.int_var(@, 1))"),
+    *("no_overlap(xs, [1, 1], [@, 1])", "no_overlap(xs, [1, 1], [m.int_var(0, @), 1])", "no_overlap(xs, [@, 1])"),
+    *("no_overlap(xs, [1, 1], [1, 1], [[0, @], [0, 0]])", "no_overlap([@, xs[0]], [1, 1])"),
+    *("no_overlap_2d(xs, xs, [1, 1], [1, @])", "no_overlap_2d(xs, xs, [1, 1], [1, 1], [@, xs[0]])"),
+    *("cumulative(xs, [1, 1], [1, @], 1)", "cumulative(xs, [1, 1], [1, 1], 1, [m.int_var(0, @), xs[0]])"),
+    *("reservoir(xs, [@, -1], 0, 2)", "reservoir(xs, [1, -1], @, 2)", "reservoir([xs[0], @], [1, -1], 0, 2)"),
+    *("reservoir(xs, [1, -1], 0, 2, [@, 1])", "reservoir(xs, [1, -1], 0, 2, [xs[0], m.int_var(0, @)])"),
+    *("precedence(m.interval_var(xs[0], 1), m.interval_var(xs[1], 1), @)", "interval_var(xs[0], 1, @)"),
+    *("interval_var(xs[0], @)", "interval_var((0, @), 1)", "interval_var(xs[0], 1, m.int_var(@, 1))"),
+    *("member(xs[0], [@])", "member(@, [0])", "all_different([xs[0], @])", "all_different_except_0([xs[0], @])"),
+    *("circuit([xs[0], @])", "subcircuit([xs[0], @])", "table(xs, [(0, @)])", "table([xs[0], @], [(0, 1)])"),
+    *("weighted_circuit([*xs, xs[0]], {(0, 1): @})", "weighted_circuit(xs, {(0, 1): @})"),
+    *("circuit([@])", "weighted_circuit([*xs, @], {(0, 1): 1})"),
+    *("regular(xs, [{0: @}], 0, [0])", "regular([xs[0], @], [{0: 0}], 0, [0])"),
+    *("cardinality(xs, {0: @})", "cardinality([xs[0], @], {0: 1})"),
+    *("lex_less(xs, [@])", "lex_lesseq([@], xs)", "inverse(xs, [@])", "inverse(xs, [xs[0], @])"),
+    *(
+        "bin_packing_load([@, 1], xs, [1, 1])",
+        "bin_packing_load([1, 1], xs, [1, @])",
+        "bin_packing_load(xs, [@], [1, 1])",
+    ),
+    *("quotient(xs[0], @)", "remainder(@, xs[0])", "power(xs[0], @, 0, 9)", "absolute(@)", "minimum([xs[0], @])"),
+    *("count([xs[0], @], 1)", "count(xs, @)", "distinct_values([xs[0], @])", "arg_min([xs[0], @])", "sort([xs[0], @])"),
+    *("element([0, @], xs[0])", "element([xs[1], @], xs[0])", "element([[0, 1]], (0, @))", "value_precede([0, @], xs)"),
+    *("cost_regular(xs, [{0: 0}], 0, [0], [{0: @}])", "cost_regular([xs[0], @], [{0: 0}], 0, [0], [{0: 1}])"),
+    *("add_cost([xs[0], @], [[1, 2], [3, 4]])", "minimize([xs[0], @])", "search([@])"),
+    *("minimize(m.int_var(0, 2**52) + @)", "maximize(m.int_var(0, 2**52) * 2 + xs[0] * @)", "hint({xs[0]: @})"),
+    *("count([m.int_var(-2**52, 2**52) + @, xs[0]], 1)", "add(m.int_var(-2**52, 2**52) + xs[0] == @)"),
+    *("all_different([m.int_var(-2**52, 2**52) + @])", "lex_less([m.int_var(0, 2**52) * @], xs)"),
+)
+"""Constraints of a model ``m`` with two Booleans ``xs``: the call refuses all that is wrong with their arguments."""
+
 CALLS = (
     *(f"solve(costs, {name}=@)" for name in (*ARGUMENTS, "time_limit")),
     *(f"solve(network, 'mar', {name}=@)" for name in (*ARGUMENTS[1:], "time_limit")),
@@ -231,6 +271,7 @@ CALLS = (
         "xs()[0] ** @",
     ),
     *("given(lambda m, xs: m.cost_regular(xs, [{0: 0, 1: 0}], 0, [0], @))", "@ + xs()[0]", "xs()[0] == @"),
+    *(f"given(lambda m, xs: m.{call})" for call in CONSTRAINTS),
 )
 """Calls, with @ for the argument."""
 
@@ -279,6 +320,8 @@ from tempfile import TemporaryDirectory
 from elimina.adapters.potentials import LogPartition
 from elimina.cli import main
 from elimina.cp.tour_problem import TourProblem
+from elimina.errors import InputError
+from tests.adversary.case import Defect
 import elimina.io.cases
 costs = Model.from_arrays([2, 3], [([0, 1], [[1, 2, 3], [3, 2, 1]])])
 network = Model(
@@ -289,7 +332,10 @@ rows = {'x0': ['a', 'b', None], 'x1': [0, 1, 1]}
 def given(post):
     model = cp.Model()
     post(model, model.int_vars(2, 0, 1))
-    return model.solve()
+    try:
+        return model.solve()
+    except InputError as error:
+        raise Defect(f'wrong arguments are refused only by solve: {error}') from error
 def problem():
     model = cp.Model()
     model.add(model.sum(model.int_vars(2, 0, 1, 'x')) >= 1)

@@ -32,11 +32,19 @@ RELATIONS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 class Rule(NamedTuple):
-    """One kind of constraint."""
+    """One kind of constraint.
+
+    Attributes:
+        draw: Function that draws the data.
+        post: Function that posts the constraint.
+        holds: True if values fulfil the constraint.
+        is_defined: True if the function that the constraint compares has a value; if not, no form of it holds.
+    """
 
     draw: Drawn
     post: Posted
     holds: Held
+    is_defined: Held = lambda _values, _data: True
 
 
 def some(rng: random.Random, domains: Domains, least: int = 1, most: int = 5) -> list[int]:
@@ -100,10 +108,12 @@ def _defined(
         model.add(made(model, [xs[x] for x in data[0]]) == xs[data[1]])
 
     def holds(values: Sequence[int], data: Data) -> bool:
-        result = of([values[x] for x in data[0]])
-        return result is not None and result == values[data[1]]
+        return of([values[x] for x in data[0]]) == values[data[1]]
 
-    return Rule(draw, post, holds)
+    def is_defined(values: Sequence[int], data: Data) -> bool:
+        return of([values[x] for x in data[0]]) is not None
+
+    return Rule(draw, post, holds, is_defined)
 
 
 def _quotient(pair: list[int]) -> int | None:
@@ -128,10 +138,10 @@ def _power(pair: list[int]) -> int | None:
     return None if x == 0 else (x ** (-y) if abs(x) == 1 else 0)
 
 
-def _of_all(name: str, holds: Callable[[list[int]], bool], least: int = 1, *more: Any) -> Rule:
-    """A constraint over some variables by a method of the model."""
+def _of_all(name: str, holds: Callable[[list[int]], bool], *more: Data) -> Rule:
+    """A constraint over some variables by a method of the model, with one of some lists of more arguments."""
     return Rule(
-        lambda rng, domains: [some(rng, domains, least, 6), *(rng.choice(options) for options in more)],
+        lambda rng, domains: [some(rng, domains, 1, 6), *(rng.choice(more) if more else [])],
         lambda model, xs, data: getattr(model, name)([xs[x] for x in data[0]], *data[1:]),
         lambda values, data: holds([values[x] for x in data[0]]),
     )
@@ -211,9 +221,13 @@ def _post_cost_regular(model: cp.Model, xs: Sequence[cp.Expression], data: Data)
     model.add(cost == xs[total])
 
 
+def _is_word_with_cost(values: Sequence[int], data: Data) -> bool:
+    return _is_word(values, data[:4])
+
+
 def _is_word_of_cost(values: Sequence[int], data: Data) -> bool:
     xs, moves, state, _, costs, total = data
-    if not _is_word(values, data[:4]):
+    if not _is_word_with_cost(values, data):
         return False
     cost = 0
     for x in xs:
@@ -243,9 +257,14 @@ def _matrix(rng: random.Random, domains: Domains) -> Data:
     return [items, *(rng.randrange(len(domains)) for _ in range(3))]
 
 
+def _has_cell(values: Sequence[int], data: Data) -> bool:
+    items, row, column, _ = data
+    return 0 <= values[row] < len(items) and 0 <= values[column] < len(items[0])
+
+
 def _is_cell(values: Sequence[int], data: Data) -> bool:
     items, row, column, result = data
-    if not (0 <= values[row] < len(items) and 0 <= values[column] < len(items[0])):
+    if not _has_cell(values, data):
         return False
     what, n = items[values[row]][values[column]]
     return values[result] == (values[n] if what == "x" else n)
@@ -272,13 +291,13 @@ def _cumulative(rng: random.Random, domains: Domains) -> Data:
     if rng.random() < 0.2:
         capacity = ["x", rng.randrange(len(domains))]
     lists = [_sizes(rng, domains, n), _sizes(rng, domains, n), _presences(rng, domains, n)]
-    return [xs, *lists, capacity, rng.random() < 0.3]
+    return [xs, *lists, capacity, rng.choice(TASK_FORMS)]
 
 
 def _post_cumulative(model: cp.Model, xs: Sequence[cp.Expression], data: Data) -> None:
-    starts, durations, demands, presences, capacity, are_intervals = data
+    starts, durations, demands, presences, capacity, form = data
     (limit,) = _given(xs, [capacity])
-    tasks = _tasks(xs, starts, durations, presences, are_intervals)
+    tasks = _tasks(xs, starts, durations, presences, form)
     model.cumulative(tasks[0], tasks[1], _given(xs, demands), limit, tasks[2])
 
 
@@ -293,17 +312,32 @@ def _is_cumulative(values: Sequence[int], data: Data) -> bool:
     return all(sum(r for s, d, r in tasks if s <= time < s + d) <= capacity for time in starts)
 
 
-def _tasks(
-    xs: Sequence[cp.Expression], starts: Data, durations: Data, presences: Data | None, are_intervals: bool
-) -> Any:
+TASK_FORMS = ("starts", "starts", "starts", "intervals", "bounds")
+"""Forms of tasks: their starts, intervals of existing variables, and intervals that make variables of their own."""
+
+
+def _tasks(xs: Sequence[cp.Expression], starts: Data, durations: Data, presences: Data | None, form: str) -> Any:
     """Return starts, durations and presences; of intervals, the intervals alone."""
     listed, lengths = [xs[x] for x in starts], _given(xs, durations)
     present = None if presences is None else _given(xs, presences)
-    if not are_intervals:
+    if form == "starts":
         return listed, lengths, present
     booleans_of_tasks = [1] * len(listed) if present is None else present
     parts = zip(listed, lengths, booleans_of_tasks, strict=True)
-    return [IntervalVar(start, length, presence, "") for start, length, presence in parts], None, None
+    return [_interval(*task, has_own_variables=form == "bounds") for task in parts], None, None
+
+
+def _interval(start: cp.Expression, length: Any, presence: Any, has_own_variables: bool) -> IntervalVar:
+    model: cp.Model = start.model  # type: ignore[assignment]
+    shortest, longest = model.bounds(length)
+    if shortest < 0:  # `interval_var` refuses a duration that may be negative, and `no_overlap` does not
+        return IntervalVar(start, length, presence, "")
+    if not has_own_variables:
+        return model.interval_var(start, length, presence)
+    task = model.interval_var(model.bounds(start), (shortest, longest), optional=not isinstance(presence, int))
+    for own, given in ((task.start, start), (task.duration, length), (task.presence, presence)):
+        model.add(model.expression(own) == given)
+    return task
 
 
 def _presences(rng: random.Random, domains: Domains, count: int) -> list[Any] | None:
@@ -323,12 +357,12 @@ def _tasks_in_turn(rng: random.Random, domains: Domains) -> Data:
     xs = some(rng, domains, 1, 5)
     times = [[rng.randint(0, 2) for _ in xs] for _ in xs] if rng.random() < 0.4 else None
     lists = [_sizes(rng, domains, len(xs)), _presences(rng, domains, len(xs)), times]
-    return [xs, *lists, rng.random() < 0.3, rng.random() < 0.3]
+    return [xs, *lists, rng.random() < 0.3, rng.choice(TASK_FORMS)]
 
 
 def _post_tasks_in_turn(model: cp.Model, xs: Sequence[cp.Expression], data: Data) -> None:
-    starts, sizes, presences, times, strict, are_intervals = data
-    model.no_overlap(*_tasks(xs, starts, sizes, presences, are_intervals), times, strict=strict)
+    starts, sizes, presences, times, strict, form = data
+    model.no_overlap(*_tasks(xs, starts, sizes, presences, form), times, strict=strict)
 
 
 def _are_in_turn(values: Sequence[int], data: Data) -> bool:
@@ -348,11 +382,12 @@ def _are_in_turn(values: Sequence[int], data: Data) -> bool:
 def _two_tasks(rng: random.Random, domains: Domains) -> Data:
     xs = [rng.randrange(len(domains)) for _ in range(2)]
     delay = rng.choice([["n", 0], ["n", rng.randint(-1, 2)], ["x", rng.randrange(len(domains))]])
-    return [xs, [["n", rng.randint(0, 3)] for _ in xs], _presences(rng, domains, 2), delay]
+    sizes = [["n", rng.randint(0, 3)] for _ in xs]
+    return [xs, sizes, _presences(rng, domains, 2), delay, rng.choice(["intervals", "bounds"])]
 
 
 def _post_precedence(model: cp.Model, xs: Sequence[cp.Expression], data: Data) -> None:
-    intervals, _, _ = _tasks(xs, *data[:3], are_intervals=True)
+    intervals, _, _ = _tasks(xs, *data[:3], data[4])
     model.precedence(*intervals, *_given(xs, [data[3]]))
 
 
@@ -366,14 +401,20 @@ def _boxes(rng: random.Random, domains: Domains) -> Data:
     xs = some(rng, domains, 1, 4)
     n = len(xs)
     ys = [["x", rng.randrange(len(domains))] if rng.random() < 0.6 else ["n", rng.randint(0, 3)] for _ in xs]
-    return [xs, ys, _sizes(rng, domains, n), _sizes(rng, domains, n), _presences(rng, domains, n), rng.random() < 0.5]
+    lists = [_sizes(rng, domains, n), _sizes(rng, domains, n), _presences(rng, domains, n)]
+    return [xs, ys, *lists, rng.random() < 0.5, rng.choice(TASK_FORMS)]
 
 
 def _post_boxes(model: cp.Model, xs: Sequence[cp.Expression], data: Data) -> None:
-    lefts, lows, widths, heights, presences, strict = data
-    present = None if presences is None else _given(xs, presences)
-    lists = [_given(xs, pairs) for pairs in (lows, widths, heights)]
-    model.no_overlap_2d([xs[x] for x in lefts], *lists, present, strict=strict)
+    lefts, lows, widths, heights, presences, strict, form = data
+    if form == "starts" or any(what == "n" for what, _ in lows):
+        present = None if presences is None else _given(xs, presences)
+        lists = [_given(xs, pairs) for pairs in (lows, widths, heights)]
+        model.no_overlap_2d([xs[x] for x in lefts], *lists, present, strict=strict)
+        return
+    in_x, _, _ = _tasks(xs, lefts, widths, presences, form)
+    in_y, _, _ = _tasks(xs, [n for _, n in lows], heights, presences, form)
+    model.no_overlap_2d(in_x, in_y, strict=strict)
 
 
 def _are_boxes(values: Sequence[int], data: Data) -> bool:
@@ -436,12 +477,16 @@ def _post_edges(model: cp.Model, xs: Sequence[cp.Expression], data: Data) -> Non
     model.add(length + has[0] == xs[data[2]] + xs[data[3]])
 
 
+def _has_length(values: Sequence[int], data: Data) -> bool:
+    nodes, edges = [values[x] for x in data[0]], [{i, j} for i, j, _ in data[1]]
+    return is_circuit(nodes) and all(set(edge) in edges for edge in enumerate(nodes))
+
+
 def _is_cheap_circuit(values: Sequence[int], data: Data) -> bool:
-    nodes = [values[x] for x in data[0]]
-    lengths = {frozenset((i, j)): length for i, j, length in data[1]}
-    taken = [frozenset(edge) for edge in enumerate(nodes)]
-    if not is_circuit(nodes) or any(edge not in lengths for edge in taken):
+    if not _has_length(values, data):
         return False
+    lengths = {frozenset((i, j)): length for i, j, length in data[1]}
+    taken = [frozenset((i, values[x])) for i, x in enumerate(data[0])]
     has_first = int(frozenset(data[1][0][:2]) in taken)
     return sum(lengths[edge] for edge in taken) + has_first == values[data[2]] + values[data[3]]
 
@@ -456,6 +501,10 @@ def _costs(rng: random.Random, domains: Domains) -> Data:
 def _post_costs(model: cp.Model, xs: Sequence[cp.Expression], data: Data) -> None:
     cost = model.add_cost([xs[x] for x in data[0]], {tuple(row): cost for row, cost in data[1]})
     model.add(cost == xs[data[2]])
+
+
+def _has_cost(values: Sequence[int], data: Data) -> bool:
+    return any([values[x] for x in data[0]] == row for row, _ in data[1])
 
 
 def _is_cost(values: Sequence[int], data: Data) -> bool:
@@ -479,9 +528,13 @@ def _element(rng: random.Random, domains: Domains) -> Data:
     return [items, rng.randrange(len(domains)), rng.randrange(len(domains))]
 
 
+def _has_element(values: Sequence[int], data: Data) -> bool:
+    return 0 <= values[data[1]] < len(data[0])
+
+
 def _is_element(values: Sequence[int], data: Data) -> bool:
     items, index, result = data
-    if not 0 <= values[index] < len(items):
+    if not _has_element(values, data):
         return False
     what, n = items[values[index]]
     return values[result] == (values[n] if what == "x" else n)
@@ -577,10 +630,12 @@ def _cost_free(name: str, of: Callable[[list[int]], int]) -> Rule:
 
 RULES: dict[str, Rule] = {
     "linear": Rule(_linear, _post_linear, _hold_linear),
-    "all_different": _of_all("all_different", is_different, 1, ["value", "bounds", "domain"]),
+    "all_different": _of_all(
+        "all_different", is_different, ["value"], ["bounds"], ["domain"], ["domain", "cpu"], ["domain", "auto"]
+    ),
     "all_different_except_0": _of_all("all_different_except_0", lambda xs: is_different([x for x in xs if x])),
-    "circuit": _of_all("circuit", is_circuit, 1),
-    "subcircuit": _of_all("subcircuit", lambda xs: is_circuit(xs, sub=True), 1),
+    "circuit": _of_all("circuit", is_circuit, [], ["cpu"]),
+    "subcircuit": _of_all("subcircuit", lambda xs: is_circuit(xs, sub=True), [], ["cpu"]),
     "lex_less": _two("lex_less", lambda xs, ys: xs < ys),
     "lex_lesseq": _two("lex_lesseq", lambda xs, ys: xs <= ys),
     "inverse": _two("inverse", _is_inverse),
@@ -633,7 +688,7 @@ RULES: dict[str, Rule] = {
         ),
         _is_word,
     ),
-    "cost_regular": Rule(_cost_regular, _post_cost_regular, _is_word_of_cost),
+    "cost_regular": Rule(_cost_regular, _post_cost_regular, _is_word_of_cost, _is_word_with_cost),
     "value_precede": Rule(
         _value_precede,
         lambda model, xs, data: model.value_precede(data[1], [xs[x] for x in data[0]]),
@@ -645,6 +700,7 @@ RULES: dict[str, Rule] = {
             model.element([_given(xs, row) for row in data[0]], (xs[data[1]], xs[data[2]])) == xs[data[3]]
         ),
         _is_cell,
+        _has_cell,
     ),
     "arg_max": _defined(1, lambda model, xs: model.arg_max(xs), lambda xs: xs.index(max(xs)), 5),
     "arg_min": _defined(1, lambda model, xs: model.arg_min(xs), lambda xs: xs.index(min(xs)), 5),
@@ -658,8 +714,8 @@ RULES: dict[str, Rule] = {
     ),
     "cumulative": Rule(_cumulative, _post_cumulative, _is_cumulative),
     "precedence": Rule(_two_tasks, _post_precedence, _is_precedence),
-    "weighted_circuit": Rule(_edges, _post_edges, _is_cheap_circuit),
-    "add_cost": Rule(_costs, _post_costs, _is_cost),
+    "weighted_circuit": Rule(_edges, _post_edges, _is_cheap_circuit, _has_length),
+    "add_cost": Rule(_costs, _post_costs, _is_cost, _has_cost),
     "no_overlap": Rule(_tasks_in_turn, _post_tasks_in_turn, _are_in_turn),
     "no_overlap_2d": Rule(_boxes, _post_boxes, _are_boxes),
     "reservoir": Rule(_reservoir, _post_reservoir, _is_reservoir),
@@ -672,6 +728,7 @@ RULES: dict[str, Rule] = {
         _element,
         lambda model, xs, data: model.add(model.element(_given(xs, data[0]), xs[data[1]]) == xs[data[2]]),
         _is_element,
+        _has_element,
     ),
 }
 """Name -> constraint."""

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from elimina import InputError, cp
 from elimina.cli.commands import commands
+from tests import calls
 
 from .test_fzn_cli import run
 
@@ -164,3 +165,28 @@ def test_fzn_elimina_shows_the_log(tmp_path: Path) -> None:
 def test_refused_log() -> None:
     with pytest.raises(TypeError, match="log is 3"):
         knapsack().solve(options=cp.SearchOptions(log=3))  # type: ignore[arg-type]
+
+
+def test_a_constant_objective_takes_solutions_of_tables() -> None:
+    model = cp.Model()
+    x = model.int_var(0, 1)
+    cost = model.add_cost([x], {(0,): 0, (1,): 2, (2,): 1})
+    model.add((cost == x) == (x == 2))
+    model.maximize(0 * x - 3)
+    result = calls.search(model, restart_scale=1)
+    assert (result.status, result.value, result[x]) == ("optimal", -3, 1)
+
+
+@pytest.mark.parametrize("figure", ["nodes", "failures", "solutions"])
+def test_limits_hold_for_all_objectives_together(figure: str) -> None:
+    name = {"nodes": "node_limit", "failures": "fail_limit", "solutions": "solution_limit"}[figure]
+    model = cp.Model()
+    xs = model.int_vars(6, 0, 9)
+    model.all_different(xs)
+    model.maximize([xs[0] - xs[1] + xs[2], xs[3] - xs[4], xs[5] - xs[2]])
+    complete = calls.search(model)
+    limit = complete.stats[figure] // 2
+    result = calls.search(model, **{name: limit})
+    assert result.ended_by == {"fail_limit": "failure-limit"}.get(name, name.replace("_", "-"))
+    # A step of the search may go back over all decisions; each search has a node at least.
+    assert result.stats[figure] <= limit + result.stats["peak_depth"] + 3

@@ -251,7 +251,7 @@ def test_free_search_proves_a_job_shop_by_orders() -> None:
         (lambda m, x: m.no_overlap([x], [1], [1, 1]), "1 starts and 2 presences"),
         (lambda m, x: m.no_overlap([x], [-1]), "a duration is at least 0, not -1"),
         (lambda m, x: m.no_overlap([x], [0.5]), "a duration is a whole number or an expression, not 0.5"),
-        (lambda m, x: m.no_overlap([x], [1], [x]), "a Boolean is 0 or 1"),
+        (lambda m, x: m.no_overlap([x], [1], [x]), "no_overlap: _0 is from 0 to 3, and a condition is 0 or 1"),
         (lambda m, x: m.no_overlap([x], [2**60]), "2\\^52"),
         (lambda m, x: m.no_overlap([x, x], [1, 1], None, [0, 1]), r"shape \(2, 2\), not \(2,\)"),
         (lambda m, x: m.no_overlap([x, x], [1, 1], None, [[0, -1], [0, 0]]), "a transition time is at least 0, not -1"),
@@ -262,7 +262,10 @@ def test_free_search_proves_a_job_shop_by_orders() -> None:
         (lambda m, x: m.reservoir([x], [1, 2], 0, 2), "1 times and 2 changes: each event"),
         (lambda m, x: m.reservoir([x], [1], 1, 2), "begins at 0, which is not within 1..2"),
         (lambda m, x: m.reservoir([x], [x], 0, 2), "a change is a whole number"),
-        (lambda m, x: m.reservoir([x, x], [2**52, 1], 0, 2), "2\\^52 together"),
+        (
+            lambda m, x: m.reservoir([x, x], [2**52, 1], 0, 2),
+            "reservoir: the changes of the level add up to 4503599627370497, beyond 2",
+        ),
     ],
 )
 def test_refused(post: Callable[[cp.Model, cp.Expression], None], message: str) -> None:

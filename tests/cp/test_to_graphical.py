@@ -167,7 +167,6 @@ def test_no_solution() -> None:
         (lambda m, x: m.product(x[0], x[1]), r"constraint 1, int_times\(x\[0\], x\[1\], _8\): .* more than 50"),
         (lambda m, x: m.add(x[0] + 3 * x[1] + x[2] <= x[3]), r"constraint 1, int_lin_le.*: .* assignments to check"),
         (lambda m, x: m.table(x[:2], itertools.product(range(8), range(8))), r"table_int.* 64 tuples, more than 50"),
-        (lambda m, x: m.maximize(2**51 * x[0] + 2**58 * x[1]), r"the objective is from -\d+ to 0, beyond 2\^52"),
         (
             lambda m, x: m.maximize(2**29 * m.int_var([2**50, 2**50 + 3], name="far")),
             r"the objective's term .* \* far is beyond",

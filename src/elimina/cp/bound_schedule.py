@@ -177,8 +177,9 @@ def _completed(search: PausedSearch, assignment: Mapping[str, int]) -> npt.NDArr
         Declaration(int(assignment[name]), int(assignment[name]), None) if name in assignment else variable
         for name, variable in zip(names, posted.variables, strict=True)
     ]
-    solver, _ = build_solver(variables, posted.constraints, search.aim, None)
-    completion = CpSearch((solver,), [], None, None, None, False, 0, 1.0, math.inf, _MAX_COMPLETION_FAILURES)
+    # With the objective, the solution has the search's variables: that of a constant objective, too.
+    solver, objective = build_solver(variables, posted.constraints, search.aim, None)
+    completion = CpSearch((solver,), [], objective, None, None, False, 0, 1.0, math.inf, _MAX_COMPLETION_FAILURES)
     return completion.solution() if completion.next(lambda: True) == "solution" else None
 
 

@@ -20,7 +20,7 @@ from elimina.cp.expressions import Combination, Condition, Expression, Operand, 
 from elimina.cp.global_conditions import GlobalCondition
 from elimina.cp.hints import Hints, read_hints
 from elimina.cp.lexicographic import Aim
-from elimina.cp.operands import MAX_INTEGER, Numbers, is_of_numbers, several, whole, whole_array
+from elimina.cp.operands import MAX_INTEGER, Numbers, beyond_limits, is_of_numbers, several, whole, whole_array
 from elimina.cp.posting import MAX_VARIABLES, Declaration, Post, is_view, post_of, view_of
 from elimina.cp.search_options import (
     VALUE_ORDERINGS,
@@ -142,8 +142,17 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         return variable
 
     def result_var(self, lo: int, hi: int, of: Iterable[Operand], name: str = "") -> Expression:
-        """Make a variable for a function of operands; it is unbounded if an operand is."""
-        is_unbounded = not self._unbounded.isdisjoint(var for x in of if isinstance(x, Expression) for var in x.terms)
+        """Make a variable for a function of operands; it is unbounded if an operand is.
+
+        Raises:
+            InputError: A bound is beyond 2^52.
+        """
+        operands = list(of)
+        if lo < -MAX_INTEGER or hi > MAX_INTEGER:
+            raise beyond_limits(f"a function of {sample(operands, len(operands))}", lo, hi)
+        is_unbounded = not self._unbounded.isdisjoint(
+            var for x in operands if isinstance(x, Expression) for var in x.terms
+        )
         variable = self.int_var(lo, hi, name)
         if is_unbounded:
             self._unbounded.update(variable.terms)
@@ -365,6 +374,8 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
             raise InputError("there is no objective in the list: give at least one")
         for expression in expressions:
             self._check(expression)
+            if not is_view(expression):
+                self._check_range(expression)
         self._aims = [Aim(expression, sign) for expression in expressions]
 
     def hint(self, values: Mapping[Expression | Condition | str, int] | Solution) -> None:
@@ -421,6 +432,11 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         if x.model is not self:
             raise InputError(f"{x} belongs to another model: use variables of this one")
 
+    def _check_range(self, x: Expression) -> None:
+        lo, hi = self.bounds(x)
+        if lo < -MAX_INTEGER or hi > MAX_INTEGER:
+            raise beyond_limits(str(x), lo, hi)
+
     def expression(self, x: Operand) -> Expression:
         """Return an expression of an operand, which may be a whole number."""
         if isinstance(x, Expression):
@@ -433,12 +449,16 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         self._check(x)
         if is_view(x):
             return x
+        self._check_range(x)
         equal = self.result_var(*self.bounds(x), (x,))
         self.add(equal == x)
         return equal
 
     def _view(self, x: Operand) -> ViewRows:
-        return view_of(self.variable_of(x))
+        view = self.variable_of(x)
+        if view.constant or any(factor != 1 for factor in view.terms.values()):
+            self._check_range(view)
+        return view_of(view)
 
     def _views(self, xs: Iterable[Operand]) -> ViewRows:
         views = [self._view(x) for x in xs]
@@ -455,6 +475,8 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         Raises:
             InputError: An argument has another type. Other errors of arguments are raised when the model is solved.
         """
+        if not isinstance(name, str):
+            raise wrong_type("name", name, "a string")
         self._posts.append((name, [self._argument(a) for a in arguments]))
 
     def _argument(self, argument: Any) -> Numbers:

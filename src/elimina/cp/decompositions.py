@@ -14,12 +14,11 @@ from numpy.typing import ArrayLike
 
 from elimina.cp.derived_constraints import DerivedConstraints
 from elimina.cp.expressions import Combination, Condition, Expression, Operand
-from elimina.cp.global_constraints import checked_automaton, rows_of
+from elimina.cp.global_constraints import checked_automaton, checked_sizes, rows_of
 from elimina.cp.intervals import IntervalVar, Task
-from elimina.cp.operands import several, whole
+from elimina.cp.operands import check_pairs, several, whole
 from elimina.cp.scheduling_constraints import boxes_of, check_sizes, events_of, tasks_of, transitions_of
 from elimina.errors import InputError
-from elimina.number_texts import counted
 
 Decomposition = Callable[..., Operand]
 
@@ -101,8 +100,7 @@ def _subcircuit(model: DerivedConstraints, successors: Sequence[Operand], _side:
 
 def _inverse(model: DerivedConstraints, xs: Sequence[Operand], ys: Sequence[Operand]) -> Operand:
     rows, columns = _expressions(model, "inverse", xs), _expressions(model, "inverse", ys)
-    if len(rows) != len(columns):
-        raise InputError(f"inverse: {len(rows)} and {counted(len(columns), 'variable')}: give as many of both")
+    check_pairs("inverse", "xs", "ys", (len(rows), len(columns)))
     count = len(rows)
     pairs = itertools.product(enumerate(rows), enumerate(columns))
     return _all(
@@ -299,12 +297,8 @@ def _lexicographic(name: str, is_strict: bool) -> Decomposition:
 def _bin_packing_load(
     model: DerivedConstraints, loads: Sequence[Operand], bins: Sequence[Operand], sizes: Sequence[int]
 ) -> Operand:
-    items, weights = _expressions(model, "bin_packing_load", bins), several(sizes, "bin_packing_load")
-    if len(items) != len(weights):
-        raise InputError(
-            f"bin_packing_load: {counted(len(items), 'bin')}, {counted(len(weights), 'size')}: give one of both an item"
-        )
-    check_sizes("bin_packing_load", "size", weights)
+    items, weights = _expressions(model, "bin_packing_load", bins), checked_sizes(sizes)
+    check_pairs("bin_packing_load", "bins", "sizes", (len(items), len(weights)))
     capacities = _expressions(model, "bin_packing_load", loads)
     full = [
         model.sum(weight * (x == number).truth for x, weight in zip(items, weights, strict=True)) == load

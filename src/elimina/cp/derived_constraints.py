@@ -11,7 +11,7 @@ import numpy as np
 from elimina.arguments import check_mapping
 from elimina.cp.expressions import Expression, Operand
 from elimina.cp.global_constraints import GlobalConstraints, checked_automaton
-from elimina.cp.operands import MAX_INTEGER, several, whole
+from elimina.cp.operands import MAX_INTEGER, several, whole, whole_numbers
 from elimina.errors import InputError
 
 
@@ -184,8 +184,9 @@ class DerivedConstraints(GlobalConstraints):
                 if symbol not in prices_of_state:
                     raise InputError(f"cost_regular: the transition of state {state} by {symbol} has no cost")
                 rows.append((state, symbol, following))
-                prices.append(whole(prices_of_state[symbol], "a cost"))
-        table, values = np.array(rows, dtype=np.int64).reshape(-1, 3), np.array(prices, dtype=np.int64)
+                prices.append(prices_of_state[symbol])
+        table = np.array(rows, dtype=np.int64).reshape(-1, 3)
+        values = np.array(whole_numbers(prices, "cost_regular", "a cost"), dtype=np.int64)
         previous_state: Operand = start
         total = self.expression(0)
         for x in several(xs, "cost_regular"):

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina import arguments
-from elimina.cp.expressions import Condition, Expression, Operand
-from elimina.cp.operands import MAX_INTEGER, several, whole, whole_array
+from elimina.cp.expressions import Condition, Expression, Operand, booleans_of, operand
+from elimina.cp.operands import MAX_INTEGER, beyond_limits, several, whole, whole_array
 from elimina.errors import InputError
 from elimina.model.table import unmasked
 from elimina.number_texts import counted
@@ -61,8 +61,7 @@ class ExpressionFunctions(ABC):
         """
         corners = [a * b for a in self.bounds(x) for b in self.bounds(y)]
         if max(map(abs, corners)) > MAX_INTEGER:
-            ends = f"{min(corners)} to {max(corners)}"
-            raise InputError(f"({x}) * ({y}) is from {ends}, beyond -2^52..2^52: give its variables smaller bounds")
+            raise beyond_limits(f"({x}) * ({y})", min(corners), max(corners))
         z = self.result_var(min(corners), max(corners), (x, y))
         self.post("int_times", x, y, z)
         return z
@@ -71,7 +70,7 @@ class ExpressionFunctions(ABC):
         """Return a new variable equal to x divided by y (not 0), truncated towards 0, bounds consistent."""
         largest = max(map(abs, self.bounds(x)))
         z = self.result_var(-largest, largest, (x,))
-        self.post("int_div", x, y, z)
+        self.post("int_div", x, operand(y, "a divisor"), z)
         return z
 
     def remainder(self, x: Operand, y: Operand) -> Expression:
@@ -84,7 +83,7 @@ class ExpressionFunctions(ABC):
     def power(self, x: Operand, y: Operand, lo: int, hi: int) -> Expression:
         """Return a new variable from ``lo`` to ``hi`` that is x to the power y; 0 has no negative power."""
         z = self.int_var(lo, hi)
-        self.post("int_pow", x, y, z)
+        self.post("int_pow", operand(x, "a base"), operand(y, "an exponent"), z)
         return z
 
     def absolute(self, x: Operand) -> Expression:
@@ -113,13 +112,13 @@ class ExpressionFunctions(ABC):
     def all_of(self, booleans: Iterable[Operand]) -> Expression:
         """Return a new Boolean that is 1 exactly if all Booleans of a list are 1."""
         b = self.bool_var()
-        self.post("array_bool_and", several(booleans, "all_of"), b)
+        self.post("array_bool_and", booleans_of("all_of", several(booleans, "all_of")), b)
         return b
 
     def any_of(self, booleans: Iterable[Operand]) -> Expression:
         """Return a new Boolean that is 1 exactly if at least one Boolean of a list is 1."""
         b = self.bool_var()
-        self.post("array_bool_or", several(booleans, "any_of"), b)
+        self.post("array_bool_or", booleans_of("any_of", several(booleans, "any_of")), b)
         return b
 
     def clause(self, positive: Iterable[Operand], negative: Iterable[Operand] = ()) -> None:
@@ -133,7 +132,7 @@ class ExpressionFunctions(ABC):
             >>> len(m.solve(all_solutions=True).solutions)
             3
         """
-        self.post("bool_clause", several(positive, "clause"), several(negative, "clause"))
+        self.post("bool_clause", *(booleans_of("clause", several(part, "clause")) for part in (positive, negative)))
 
     def holds_member(self, x: Operand, values: Sequence[int]) -> Expression:
         """Return a new Boolean that is 1 exactly if an expression has one of some values; 0 if there are no values."""
@@ -175,7 +174,7 @@ class ExpressionFunctions(ABC):
             ends = [self.bounds(x) for x in items]
             z = self.result_var(min(lo for lo, _ in ends), max(hi for _, hi in ends), items)
         else:
-            items = whole_array(items)
+            items = whole_array(items, "element: an item")
             z = self.int_var(int(items.min()), int(items.max()))
         index_from_1 = 1 + index if isinstance(index, Expression | Condition) else 1 + whole(index, "an index")
         self.post("array_var_int_element" if of_variables else "array_int_element", index_from_1, items, z)
@@ -206,7 +205,7 @@ class ExpressionFunctions(ABC):
         """Return a new variable that counts the expressions equal to ``value``."""
         xs = several(xs, "count")
         z = self.int_var(0, len(xs))
-        self.post("count_eq", xs, value, z)
+        self.post("count_eq", xs, operand(value, "a value"), z)
         return z
 
     def distinct_values(self, xs: Sequence[Operand]) -> Expression:

@@ -417,6 +417,35 @@ class Combination(Condition):
     __repr__ = __str__
 
 
+def operand(x: Operand, what: str) -> Expression | Condition | int:
+    """Return an operand, a whole number as an int.
+
+    Args:
+        x: The operand.
+        what: Noun for errors, with its article.
+
+    Raises:
+        InputError: The operand is neither an expression nor a whole number.
+    """
+    return x if isinstance(x, Expression | Condition) else whole(x, what)
+
+
+def booleans_of(constraint: str, xs: Iterable[Operand]) -> list[Operand]:
+    """Return conditions and operands as Booleans: see `boolean`.
+
+    Args:
+        constraint: Name of the constraint, for errors.
+        xs: Conditions and operands.
+
+    Raises:
+        InputError: An operand may have other values than 0 and 1.
+    """
+    try:
+        return [boolean(x) for x in xs]
+    except InputError as error:
+        raise InputError(f"{constraint}: {error}") from None
+
+
 def boolean(x: Operand) -> Expression | int:
     """Return a condition's Boolean, or an operand whose values are 0 and 1.
 

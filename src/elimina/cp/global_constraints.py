@@ -9,8 +9,8 @@ import numpy as np
 
 from elimina import arguments
 from elimina.arguments import flag, wrong_type
-from elimina.cp.expressions import Condition, Expression, Operand
-from elimina.cp.operands import several, whole
+from elimina.cp.expressions import Condition, Expression, Operand, operand
+from elimina.cp.operands import MAX_INTEGER, beyond_limits, check_pairs, several, whole, whole_array, whole_numbers
 from elimina.cp.scheduling_constraints import SchedulingConstraints
 from elimina.cp.soft_constraints import SoftConstraints
 from elimina.errors import InputError
@@ -36,7 +36,7 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
             >>> [solution[x] for solution in m.solutions()]
             [1, 4]
         """
-        self.post("set_in", x, several(values, "member"))
+        self.post("set_in", operand(x, "an operand"), whole_numbers(values, "member", "a value"))
 
     def all_different(self, xs: Iterable[Operand], consistency: Consistency = "domain", side: Side = "auto") -> None:
         """Require different values for all variables.
@@ -132,8 +132,8 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
             The length of the circuit, and for each edge a Boolean: whether the circuit has it.
 
         Raises:
-            InputError: There is no edge, or a length is not a whole number. Other errors are raised when the model is
-                solved.
+            InputError: There are fewer than three nodes or no edge, an edge is not between two nodes or is given twice,
+                or a length is not a whole number.
         """
         successors = several(successors, "weighted_circuit")
         if not isinstance(edges, Mapping):
@@ -143,10 +143,14 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
         for edge in edges:
             if not isinstance(edge, tuple) or len(edge) != 2:
                 raise wrong_type("a key of edges", edge, "a pair of nodes, like (0, 1)")
-        lengths = [whole(x, "a length") for x in edges.values()]
+        lengths = whole_numbers(edges.values(), "weighted_circuit", "a length")
         ends = [(whole(i, "a node"), whole(j, "a node")) for i, j in edges]
         n = len(successors)
-        length = self.int_var(n * min(lengths), n * max(lengths))
+        _check_edges(n, ends)
+        shortest, longest = n * min(lengths), n * max(lengths)
+        if shortest < -MAX_INTEGER or longest > MAX_INTEGER:
+            raise beyond_limits("the length of a weighted_circuit", shortest, longest)
+        length = self.int_var(shortest, longest)
         has = [self.bool_var() for _ in lengths]
         self.post(
             "weighted_circuit", list(successors), [i for i, _ in ends], [j for _, j in ends], lengths, has, length
@@ -174,10 +178,13 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
         """
         xs = several(xs, "table")
         cells = [x for row in rows_of(len(xs), rows) for x in row]
-        if None not in cells:
-            self.post("table_int", xs, cells)
-            return
-        self.post("table_starred", xs, [0 if x is None else x for x in cells], [int(x is None) for x in cells])
+        # A comparison with None would make a constraint of an expression.
+        stars = [int(x is None) for x in cells]
+        numbers = whole_array([0 if x is None else x for x in cells], "table: a value")
+        if any(stars):
+            self.post("table_starred", xs, numbers, stars)
+        else:
+            self.post("table_int", xs, numbers)
 
     def regular(
         self, xs: Sequence[Operand], transitions: Sequence[Mapping[int, int]], start: int, accepting: Iterable[int]
@@ -213,7 +220,8 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
         for state, moves in enumerate(transitions):
             for symbol, to in moves.items():
                 table[state, symbol - smallest] = to + 1
-        shifted = [1 - smallest + (x if isinstance(x, Expression | Condition) else whole(x, "an item")) for x in xs]
+        word = several(xs, "regular")
+        shifted = [1 - smallest + (x if isinstance(x, Expression | Condition) else whole(x, "an item")) for x in word]
         self.post("regular", shifted, states, width, table.ravel(), start + 1, [state + 1 for state in ends])
 
     def cardinality(self, xs: Sequence[Operand], counts: Mapping[int, Operand], closed: bool = False) -> None:
@@ -223,6 +231,9 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
             xs: Variables or expressions.
             counts: Value -> number of variables that have it.
             closed: True if the variables may have no other values.
+
+        Raises:
+            InputError: A value is not a whole number.
 
         Examples:
             >>> from elimina import cp
@@ -235,7 +246,9 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
         name = "global_cardinality_closed" if flag("closed", closed) else "global_cardinality"
         if not isinstance(counts, Mapping):
             raise InputError(f"cardinality: counts is a mapping from values to numbers of variables, not {counts!r}")
-        self.post(name, several(xs, "cardinality"), list(counts), list(counts.values()))
+        self.post(
+            name, several(xs, "cardinality"), whole_numbers(counts, "cardinality", "a value"), list(counts.values())
+        )
 
     def lex_less(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
         """Order two sequences lexicographically: the first one comes strictly before the second.
@@ -266,6 +279,9 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
     def inverse(self, xs: Sequence[Operand], ys: Sequence[Operand]) -> None:
         """Require ``xs[i] == j`` exactly if ``ys[j] == i``.
 
+        Raises:
+            InputError: The lists differ in length.
+
         Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
@@ -275,7 +291,9 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
             >>> m.solve()[ys[2]]
             0
         """
-        self.post("inverse", several(xs, "inverse"), several(ys, "inverse"))
+        xs, ys = several(xs, "inverse"), several(ys, "inverse")
+        check_pairs("inverse", "xs", "ys", (len(xs), len(ys)))
+        self.post("inverse", xs, ys)
 
     def bin_packing_load(self, loads: Sequence[Operand], bins: Sequence[Operand], sizes: Sequence[int]) -> None:
         """Make the sizes of the items in each bin add up to its load.
@@ -285,6 +303,9 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
             bins: Bins of the items.
             sizes: Sizes of the items, at least 0.
 
+        Raises:
+            InputError: The numbers of bins and sizes differ, a size is negative, or the sizes add up to more than 2^52.
+
         Examples:
             >>> from elimina import cp
             >>> m = cp.Model()
@@ -293,8 +314,39 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
             >>> [solution[bins] for solution in m.solutions()]
             [[0, 0, 1], [1, 1, 0]]
         """
-        plain = [whole(x, "a size") for x in several(sizes, "bin_packing_load")]
-        self.post("bin_packing_load", *(several(xs, "bin_packing_load") for xs in (loads, bins)), plain)
+        plain = checked_sizes(sizes)
+        loads, bins = several(loads, "bin_packing_load"), several(bins, "bin_packing_load")
+        check_pairs("bin_packing_load", "bins", "sizes", (len(bins), len(plain)))
+        self.post("bin_packing_load", loads, bins, plain)
+
+
+def checked_sizes(sizes: Iterable[int]) -> list[int]:
+    """Return the sizes of the items of a packing.
+
+    Raises:
+        InputError: A size is not a whole number of at least 0, or their sum is beyond 2^52.
+    """
+    numbers = whole_numbers(sizes, "bin_packing_load", "a size")
+    for size in numbers:
+        if size < 0:
+            raise InputError(f"bin_packing_load: a size is at least 0, not {size}")
+    if sum(numbers) > MAX_INTEGER:
+        raise InputError(f"bin_packing_load: the sizes add up to {sum(numbers)}, beyond 2^52: use smaller sizes")
+    return numbers
+
+
+def _check_edges(node_count: int, edges: Iterable[tuple[int, int]]) -> None:
+    if node_count < 3:
+        raise InputError(f"weighted_circuit: {counted(node_count, 'node')}: a circuit has at least three")
+    distinct: set[frozenset[int]] = set()
+    for i, j in edges:
+        if i == j or not (0 <= i < node_count and 0 <= j < node_count):
+            raise InputError(
+                f"weighted_circuit: the edge ({i}, {j}) is not between two of the nodes 0 to {node_count - 1}"
+            )
+        if (edge := frozenset((i, j))) in distinct:
+            raise InputError(f"weighted_circuit: the edge ({i}, {j}) is given twice: give it in one direction")
+        distinct.add(edge)
 
 
 def rows_of(count: int, rows: Iterable[Sequence[int | None]]) -> list[tuple[int | None, ...]]:
@@ -325,8 +377,7 @@ def checked_automaton(
     for moves in listed_transitions:
         if not isinstance(moves, Mapping):
             raise InputError(f"{name}: the transitions of a state are symbol -> next state, not {moves!r}")
-        for number in (*moves, *moves.values()):
-            whole(number, "a symbol or a state")
+        whole_numbers((*moves, *moves.values()), name, "a symbol or a state")
     for state in [whole(start, "a state"), *ends, *(to for moves in listed_transitions for to in moves.values())]:
         if not 0 <= state < states:
             raise InputError(f"{name}: there is no state {state}: they are 0 to {states - 1}")

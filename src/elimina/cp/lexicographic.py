@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from elimina.cp.expressions import Expression
 from elimina.cp.search_run import deadline_of, remaining_seconds
@@ -30,7 +30,10 @@ M = TypeVar("M", bound=AimedModel)
 
 
 def solve_in_turn(
-    model: M, aims: Sequence[Aim], time_limit: float | None, solve: Callable[[M, float | None], Result]
+    model: M,
+    aims: Sequence[Aim],
+    time_limit: float | None,
+    solve: Callable[[M, float | None, Sequence[Result]], Result],
 ) -> Result:
     """Optimise each objective among the solutions that keep the values of earlier ones.
 
@@ -40,14 +43,14 @@ def solve_in_turn(
         model: The model.
         aims: Objectives, the most important one first.
         time_limit: Time limit in seconds for all of them.
-        solve: Function that solves a model of one objective within a number of seconds.
+        solve: Function that solves a model of one objective within a number of seconds, given the earlier results.
     """
     deadline = deadline_of(time_limit)
     bounds: list[tuple[Aim, int]] = []
     results: list[Result] = []
     incumbent: Solution | None = None
     for aim in aims:
-        result = solve(model.with_aim(aim, bounds, incumbent), remaining_seconds(deadline))
+        result = solve(model.with_aim(aim, bounds, incumbent), remaining_seconds(deadline), results)
         results.append(result)
         if not isinstance(result.assignment, Solution):
             break
@@ -56,6 +59,17 @@ def solve_in_turn(
         if result.status != "optimal" and result.ended_by != "gap":
             break
     return _merged(results, aims, incumbent)
+
+
+def remaining_limit(limit: Any, figure: str, results: Sequence[Result]) -> Any:
+    """Return what earlier searches leave of a limit for all searches; None if there is no limit.
+
+    Args:
+        limit: The limit, which the first search checks.
+        figure: Name of the limited figure in the statistics.
+        results: Results of the earlier searches.
+    """
+    return max(0, limit - sum(result.stats[figure] for result in results)) if limit is not None and results else limit
 
 
 def _merged(results: Sequence[Result], aims: Sequence[Aim], incumbent: Solution | None) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from elimina.cp.from_graphical import add_costs
 from elimina.cp.global_conditions import GlobalCondition
 from elimina.cp.gpu_filtering import Device, accelerate
 from elimina.cp.hints import hint_rows, read_hints
-from elimina.cp.lexicographic import Aim, solve_in_turn
+from elimina.cp.lexicographic import Aim, remaining_limit, solve_in_turn
 from elimina.cp.operands import several, whole
 from elimina.cp.posting import Post, PostedModel, build_solver, call_core, post_of
 from elimina.cp.search_options import (
@@ -187,7 +188,7 @@ class Model(DeclaredModel):
             time_limit: Time limit in seconds, for posting the constraints and for the search.
             threads: Number of threads, each with a copy of the model. With an objective, they search in different ways
                 for two seconds; then each takes parts of the tree (Regin et al., CP 2013). The solutions are the same,
-                in any order; limits take effect a little later.
+                in any order; limits take effect a few nodes later.
             seed: Random seed of the search.
             device: Device that filters domain-consistent AllDifferent: ``cpu``, ``cuda``, or ``auto`` for the faster
                 one.
@@ -222,10 +223,14 @@ class Model(DeclaredModel):
         if on_solution is not None and not callable(on_solution):
             raise InputError(f"on_solution is a function that gets each solution, not {on_solution!r}")
 
-        def solve_alone(model: Model, seconds: float | None) -> Result:
-            return model._solve_alone(
-                all_solutions, solution_limit, seconds, threads, seed, device, on_solution, options
+        def solve_alone(model: Model, seconds: float | None, earlier: Sequence[Result] = ()) -> Result:
+            limit = remaining_limit(solution_limit, "solutions", earlier)
+            remaining = dataclasses.replace(
+                options,
+                node_limit=remaining_limit(options.node_limit, "nodes", earlier),
+                fail_limit=remaining_limit(options.fail_limit, "failures", earlier),
             )
+            return model._solve_alone(all_solutions, limit, seconds, threads, seed, device, on_solution, remaining)
 
         assumptions = several(options.assumptions, "assumptions")
         assumed = [self._assumed(x) for x in assumptions]

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from elimina.arguments import wrong_type
+from elimina.display import cut
 from elimina.errors import InputError
 
 Numbers: TypeAlias = npt.NDArray[np.signedinteger[Any]]
@@ -32,8 +33,53 @@ def whole(number: object, what: str) -> int:
         raise InputError(f"{what} is a whole number or an expression, not {number!r}") from None
 
 
-def whole_array(numbers: Any) -> Numbers:
+def whole_numbers(numbers: Iterable[Any], constraint: str, what: str) -> list[int]:
+    """Return whole numbers as ints.
+
+    Args:
+        numbers: The numbers.
+        constraint: Name of the constraint, for errors.
+        what: Noun with its article for a number, for errors.
+
+    Raises:
+        InputError: A number is not whole, or beyond 2^52.
+    """
+    listed = [whole(x, f"{constraint}: {what}") for x in several(numbers, constraint)]
+    for number in listed:
+        if abs(number) > MAX_INTEGER:
+            raise InputError(f"{constraint}: {what} is {number}, beyond -2^52..2^52: use smaller numbers")
+    return listed
+
+
+def check_pairs(constraint: str, first: str, second: str, counts: tuple[int, int]) -> None:
+    """Check that two lists have equal lengths.
+
+    Args:
+        constraint: Name of the constraint, for errors.
+        first: Name of the first list.
+        second: Name of the second list.
+        counts: Lengths of the lists.
+
+    Raises:
+        InputError: The lengths differ.
+    """
+    if counts[0] != counts[1]:
+        raise InputError(f"{constraint}: {counts[0]} {first} and {counts[1]} {second}: give as many of both")
+
+
+def beyond_limits(subject: str, lo: int, hi: int) -> InputError:
+    """Return the error that an expression may have values beyond 2^52."""
+    return InputError(
+        f"{cut(subject, 120)} is from {lo} to {hi}, beyond -2^52..2^52: give its variables smaller bounds"
+    )
+
+
+def whole_array(numbers: Any, what: str = "an argument") -> Numbers:
     """Return whole numbers as a new array, of 32 bits if they fit: large tables dominate a model's memory.
+
+    Args:
+        numbers: The numbers.
+        what: Noun with its article for a number, for errors.
 
     Raises:
         InputError: An item is not a whole number, or beyond 2^52.
@@ -41,13 +87,14 @@ def whole_array(numbers: Any) -> Numbers:
     if is_of_numbers(numbers):
         result = numbers
     else:
-        numbers = [whole(x, "an argument") for x in numbers]
-        if any(abs(x) > MAX_INTEGER for x in numbers):
-            raise InputError("an argument is beyond -2^52..2^52: use smaller numbers")
+        numbers = [whole(x, what) for x in numbers]
+        for number in numbers:
+            if abs(number) > MAX_INTEGER:
+                raise InputError(f"{what} is {number}, beyond -2^52..2^52: use smaller numbers")
         result = np.array(numbers, dtype=np.int64)
     smallest, largest = (int(result.min()), int(result.max())) if len(result) else (0, 0)
     if largest > MAX_INTEGER or smallest < -MAX_INTEGER:
-        raise InputError("an argument is beyond -2^52..2^52: use smaller numbers")
+        raise InputError(f"{what} is beyond -2^52..2^52: use smaller numbers")
     return np.array(result, np.int32 if smallest >= -(2**31) and largest < 2**31 else np.int64)
 
 

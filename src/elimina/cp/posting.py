@@ -102,8 +102,6 @@ def build_solver(
     if is_view(objective):
         return solver, view_of(objective)
     lo, hi = objective.model.bounds(objective)
-    if max(abs(lo), abs(hi)) > MAX_INTEGER:
-        raise InputError(f"the objective is from {lo} to {hi}, beyond 2^52: use smaller coefficients or bounds")
     total = call_core(solver.new_variables, 1, lo, hi)
     terms = np.array([(var, 1, 0) for var in (*objective.terms, total)], dtype=np.int64)
     call_core(

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from elimina import arguments
 from elimina.arguments import flag, wrong_type
 from elimina.cp.expression_functions import ExpressionFunctions
-from elimina.cp.expressions import Condition, Expression, Operand, boolean
+from elimina.cp.expressions import Condition, Expression, Operand, boolean, booleans_of, operand
 from elimina.cp.intervals import IntervalVar, Task, intervals_of
-from elimina.cp.operands import array_of_numbers, several, whole
+from elimina.cp.operands import MAX_INTEGER, array_of_numbers, several, whole, whole_numbers
 from elimina.errors import InputError
 
 
@@ -55,7 +55,9 @@ class SchedulingConstraints(ExpressionFunctions):
         ends = self._interval_end(start, f"{name}.start" if name else "")
         length = self._interval_end(duration, f"{name}.duration" if name else "")
         if self.bounds(length)[0] < 0:
-            raise InputError(f"interval_var {name}: the duration {length} may be negative: let it be at least 0")
+            raise InputError(
+                f"interval_var{name and f' {name}'}: the duration {length} may be negative: let it be at least 0"
+            )
         presence: Operand
         if isinstance(optional, bool):
             presence = self.int_var(0, 1, f"{name}.presence" if name else "") if optional else 1
@@ -134,7 +136,7 @@ class SchedulingConstraints(ExpressionFunctions):
             demand if isinstance(presence, int) and presence == 1 else self.expression(presence) * demand
             for presence, demand in zip(tasks["presences"], tasks["demands"], strict=True)
         ]
-        self.post("cumulative", tasks["starts"], tasks["durations"], present, capacity)
+        self.post("cumulative", tasks["starts"], tasks["durations"], present, operand(capacity, "a capacity"))
 
     def no_overlap(
         self,
@@ -319,13 +321,18 @@ def events_of(
         InputError: The lists differ in length, or the limits exclude 0, the level at the beginning.
     """
     events = records_of("reservoir", "event", times=times, changes=changes, presences=presences)
-    least, greatest = whole(min_level, "min_level"), whole(max_level, "max_level")
+    (least,), (greatest,) = (
+        whole_numbers([level], "reservoir", name)
+        for level, name in ((min_level, "min_level"), (max_level, "max_level"))
+    )
     if not least <= 0 <= greatest:
         raise InputError(
             f"reservoir: the level begins at 0, which is not within {least}..{greatest}: add an event of the "
             "initial level before all others, and widen the limits to contain 0"
         )
-    events["changes"] = [whole(change, "a change") for change in events["changes"]]
+    events["changes"] = changes = whole_numbers(events["changes"], "reservoir", "a change")
+    if (total := sum(map(abs, changes))) > MAX_INTEGER:
+        raise InputError(f"reservoir: the changes of the level add up to {total}, beyond 2^52: use smaller changes")
     return events, least, greatest
 
 
@@ -371,12 +378,12 @@ def records_of(name: str, item: str, **columns: Any) -> dict[str, list[Any]]:
     """Return lists with an item for each task, box or event; without presences, all are present.
 
     Raises:
-        InputError: The lists differ in length.
+        InputError: The lists differ in length, or a presence may have other values than 0 and 1.
     """
     presences = columns.pop("presences")
     lists: dict[str, list[Any]] = {column: several(items, name) for column, items in columns.items()}
     count = len(next(iter(lists.values())))
-    lists["presences"] = [1] * count if presences is None else several(presences, name)
+    lists["presences"] = [1] * count if presences is None else booleans_of(name, several(presences, name))
     for column, items in lists.items():
         if len(items) != count:
             first = next(iter(lists))

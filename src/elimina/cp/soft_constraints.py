@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from elimina.cp.expression_functions import ExpressionFunctions
 from elimina.cp.expressions import Expression, Operand
-from elimina.cp.operands import MAX_INTEGER, array_of_numbers, several, whole
+from elimina.cp.operands import MAX_INTEGER, array_of_numbers, several, whole, whole_numbers
 from elimina.errors import InputError
 from elimina.model.labels import LabelledTable, labelled_table, listed
 from elimina.model.table import FORBIDDEN
@@ -50,7 +50,7 @@ class SoftConstraints(ExpressionFunctions):
         if isinstance(costs, Mapping):
             if any(not isinstance(row, tuple) or len(row) != len(xs) for row in costs):
                 raise InputError(f"add_cost: each cost is of a tuple of values of {counted(len(xs), 'variable')}")
-            rows = np.array([[whole(x, "a value") for x in row] for row in costs], dtype=np.int64)
+            rows = np.array([whole_numbers(row, "add_cost", "a value") for row in costs], dtype=np.int64)
             rows, values = rows.reshape(len(costs), len(xs)), np.array(list(costs.values()))
         else:
             array = array_of_numbers("costs", costs)
