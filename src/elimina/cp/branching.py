@@ -22,7 +22,7 @@ def search_rules(
     model_rules: Sequence[SearchRule],
     variables: ViewRows,
     objective: ViewRows | None,
-    wide_results: Collection[int] = (),
+    wide_results: Collection[int],
 ) -> list[SearchRule]:
     """Return the rules of a search; an objective without a rule is decided after the variables with rules.
 

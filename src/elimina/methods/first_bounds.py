@@ -27,7 +27,7 @@ _MAX_CELLS = 1 << 20
 
 _MAX_LISTED_CELLS = 1 << 16
 """The same limit for tables stored as lists of tuples. It is smaller than ``_MAX_CELLS``, because all cells of these
-tables have to be expanded."""
+tables have to be written out."""
 
 _COPY_BYTES = 8
 """Bytes of a copied cell."""

@@ -11,7 +11,7 @@ from elimina.planning.options import replace
 from elimina.problem.tasks import Task, described
 
 _MAX_WRITTEN_BYTES = 1 << 32
-"""Largest size, in bytes, to which listed tables are expanded for a run without a memory limit."""
+"""Largest size, in bytes, to which listed tables are written out for a run without a memory limit."""
 
 _LEAST_CELL_BYTES = 2
 
@@ -19,7 +19,7 @@ _LEAST_CELL_BYTES = 2
 def with_fixed_tables(options: CheckedOptions, task: Task, model: Model) -> CheckedOptions:
     """Return options with dense or sparse tables, chosen without regard to the free memory.
 
-    Tables are dense, unless tables that list their tuples are too large to be expanded.
+    Tables are dense, unless tables that list their tuples are too large to be written out.
     """
     if options.tables != "auto":
         return options

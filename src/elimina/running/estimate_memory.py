@@ -5,7 +5,7 @@ from __future__ import annotations
 from elimina.problem.preparation import Problem
 
 FLOAT_BYTES = 8
-"""Bytes of a cell in an expanded table of an estimate."""
+"""Bytes of a cell of a table that an estimate writes out."""
 
 METHOD_MEMORY_SHARE = 0.5
 """Share of the host's memory for the tables of one method, because other methods run at the same time."""
@@ -15,24 +15,24 @@ QUICK_ORDER_FACTOR = 256.0
 searches save at most a factor of 30."""
 
 SMALL_COPY_BYTES = 1 << 25
-"""Bytes of expanded tables up to which a fallback always expands them."""
+"""Bytes of dense tables up to which a fallback always writes them out."""
 
 MAX_WRITTEN_RATIO = 4.0
-"""A fallback expands larger tables only if they take at most this multiple of the memory of the listed values."""
+"""A fallback writes out larger tables only if they take at most this multiple of the memory of the listed values."""
 
 
 def written_bytes(problem: Problem) -> float:
-    """Return the bytes of a problem's expanded tables, the least memory limit at which estimates are possible."""
+    """Return the bytes of a problem's tables if they are written out: the least memory limit of estimates."""
     return FLOAT_BYTES * float(problem.groups.cells(problem.model.sizes).sum())
 
 
 def can_write_tables(problem: Problem, memory_bytes: int) -> bool:
-    """Return whether a problem's expanded tables fit the memory."""
+    """Return whether a problem's tables fit the memory if they are written out."""
     return written_bytes(problem) <= memory_bytes
 
 
-def stays_small(problem: Problem) -> bool:
-    """Return whether a problem's expanded tables are small, or not much larger than the lists of their tuples."""
+def are_dense_tables_small(problem: Problem) -> bool:
+    """Return whether a problem's tables are small, or little larger than lists of tuples, if they are written out."""
     written = written_bytes(problem)
     if written <= SMALL_COPY_BYTES:
         return True

@@ -11,7 +11,12 @@ from elimina.number_texts import bytes_text, counted, seconds_text
 from elimina.planning.listed_tables import seconds_written
 from elimina.planning.order import CELLS_PER_SECOND, Order
 from elimina.planning.ordering import is_rough_enough
-from elimina.running.estimate_memory import FLOAT_BYTES, QUICK_ORDER_FACTOR, can_write_tables, stays_small
+from elimina.running.estimate_memory import (
+    FLOAT_BYTES,
+    QUICK_ORDER_FACTOR,
+    are_dense_tables_small,
+    can_write_tables,
+)
 from elimina.running.host import host_memory
 from elimina.running.memory_shares import can_copy, cells_of
 from elimina.running.sparse_plans import MIN_WRITING_SECONDS
@@ -149,7 +154,7 @@ TABLES_FIT = Condition(
     lambda facts: can_write_tables(facts.problem, facts.memory_bytes),
 )
 TABLES_STAY_SMALL = Condition(
-    "its tables take little more memory if they are written out", lambda facts: stays_small(facts.problem)
+    "its tables take little more memory if they are written out", lambda facts: are_dense_tables_small(facts.problem)
 )
 TABLES_DO_NOT_FIT = no(TABLES_FIT, "its tables do not fit into memory if they are written out")
 QUICK_ORDER_FITS = Condition(
