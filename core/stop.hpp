@@ -43,7 +43,7 @@ inline bool stopped() { return patience.is_over(); }
 
 inline void check_stop() { patience.check(); }
 
-// Looks at requests in long loops over short items, once in `items` calls.
+// For long loops over short items: every `items`-th call of `look` checks for a stop request and the time limit.
 class Looks {
  public:
   explicit Looks(unsigned items = 4096) : items_(items) {}

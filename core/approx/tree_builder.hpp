@@ -18,8 +18,9 @@ class GrowingTree : public CliqueForest {
   int add_front(Scope scope);
   void widen(int number, Scope scope);
   void add_factor(int factor, int clique) { factors_.push_back({factor, clique}); }
-  // Adds the cliques of an approximated front, and makes them the targets of `interface`, the output of the previous
-  // tree, whose number is `input`. `positions`: position in the interface of each clique of the front.
+  // Adds the cliques of an approximated front. `interface`: output of the previous tree; its targets become these
+  // cliques. `input`: number of the previous tree. `positions`: for each clique of the front, its position in the
+  // interface.
   void begin(const CliqueFront& front, std::span<const int> positions, int input, Interface& interface);
   // Adds the cliques, factors and inputs of another tree.
   void merge(const GrowingTree& other, std::vector<LinkedTree>& trees);

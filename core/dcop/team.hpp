@@ -19,8 +19,8 @@ std::vector<Traversal> traversals_of(const tables::Tables& functions, i64 variab
 // Returns the numbers of the cost functions that have variables.
 std::vector<i64> with_variables(const tables::Tables& functions);
 
-// Returns the bucket tree of the functions that have variables, in the order of complete traversals: trees by ascending
-// root, and the variables of each tree in reverse order of their visits.
+// Returns the bucket tree of the functions that have variables. The traversals must be complete; they give the
+// elimination order: trees by ascending root, and in each tree the variables in reverse order of their visits.
 plan::PlannedTree pseudo_tree(std::span<Traversal* const> traversals, const tables::Tables& functions,
                               std::vector<i64> sizes);
 

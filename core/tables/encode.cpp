@@ -35,7 +35,8 @@ struct Digit {
   i64 size, step;
 };
 
-// A table to be read in blocks of its factor, whose scope contains the table's.
+// One of the tables that are joined into a factor. The factor's scope contains the table's; the table is read while the
+// factor is filled block by block.
 struct Member {
   i64 number;
   std::array<Axis, kMostAxes> axes;

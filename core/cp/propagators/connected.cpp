@@ -250,8 +250,9 @@ class Connected final : public Propagator {
     return c == kBack || c == component_[root_] || musts_[static_cast<std::size_t>(c)] > 0;
   }
 
-  // Filters the steps from component c to component c - 1. Both have required nodes, so the cycle takes exactly one of
-  // these steps. The root is the component with the greatest number and, as `kBack`, also the one after component 0.
+  // Filters the arcs from component c to component c - 1. Both have required nodes, so the cycle uses exactly one of
+  // these arcs. The cycle begins and ends at the root: the root alone is the component with the greatest number, and
+  // `kBack` stands for it as the target of arcs from component 0.
   bool keep_door(Domains& d, int c) {
     constexpr std::size_t kNone = ~std::size_t{0}, kMany = kNone - 1;
     const auto record = [](std::size_t& only, std::size_t i) { only = only == kNone || only == i ? i : kMany; };

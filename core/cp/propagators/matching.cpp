@@ -325,8 +325,8 @@ bool Matching::reaches_all(const Domains& d, int pivot, const Subset& subset) {
   return unreached == 0;
 }
 
-// Joins the remaining variables and the core to one component. These variables lose only the values of complete
-// components.
+// Filters the variables whose component is not known yet, without a search: together with the core (the variables and
+// values that all lead to each other) they form one component. They lose only the values of closed components.
 void Matching::close_core(Engine& engine, const Subset& subset) {
   if (fill_ < subset.last) start_here(engine);
   Domains& d = engine.domains();

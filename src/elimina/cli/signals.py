@@ -167,7 +167,7 @@ def check() -> None:
 
 
 def attributed(result: Result) -> Result:
-    """Return a result whose cause of an end by SIGTERM or the alarm is SIGTERM or the time limit: see ``cause``."""
+    """Return the result with the cause of its end: an interrupt by SIGTERM or the alarm is named so; see ``cause``."""
     ended_by = cause(result.ended_by)
     return result if ended_by == result.ended_by else result.replace(ended_by=ended_by)
 

@@ -143,7 +143,7 @@ class MessageTable(NamedTuple):
     Attributes:
         values: An array over the separator; an array without axes if the separator is empty.
         forbidden: Cells with at least this value are forbidden; infinity if the values are floats.
-        spread: Upper bound on the allowed cells.
+        spread: Upper bound on the values of allowed cells.
         operations: Number of table reads: one for each table and combination of values.
         bytes: Memory of the computation, besides the tables that the agent stores.
         dtype: Number type of the values.
@@ -194,8 +194,8 @@ class Engine:
     def _shape(self, sizes: tuple[int, ...], scopes: tuple[tuple[int, ...], ...], dtype: Dtype) -> _Shaped:
         device = "cpu" if math.prod(sizes) < MIN_GPU_COMBINATIONS else self.device
         plan = plan_bucket(sizes, scopes, dtype, machine_of(device.partition(":")[0], 1), MAX_BYTES)
-        # The program has no outputs, because a run copies no result to the host, and no cells of factors, because
-        # tables are loaded after the session is opened.
+        # The program has no outputs, because a run copies no result to the host. It has no cells of factors either,
+        # because tables are loaded after the session is opened.
         program = pack(plan, len(sizes))._replace(outputs=_NO_OUTPUTS, factor_cells=0)
         step = plan.steps[-1]
         stride_of = dict(zip(step.axes, step.out_strides, strict=True))

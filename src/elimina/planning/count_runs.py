@@ -19,7 +19,7 @@ _WORD_BITS = 64
 """Number of bits that the first run counts."""
 
 _MAX_BOUNDED_TABLES = 4096
-"""Largest number of tables of a problem whose count is bounded."""
+"""Largest number of tables of a problem for which a bound on the number of solutions is computed."""
 
 _MAX_BOUNDED_CELLS = 1 << 16
 """Largest number of cells of a table that contributes to the bound."""

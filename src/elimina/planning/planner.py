@@ -33,8 +33,8 @@ MIN_RECORD_BYTES = 1 << 20
 """Bytes of records that do not count towards the memory limit: any process grows by as much during a call."""
 
 PLANNING_BYTES_PER_RECORD_BYTE = 5
-"""Memory of planning per byte of records (chains: 3.5 to 4.5). A plan whose estimated planning exceeds the memory limit
-has figures, but no records."""
+"""Bytes of memory that planning takes per byte of records (chains: 3.5 to 4.5). If this estimate exceeds the memory
+limit, the plan states sizes and times, but has no records of its steps."""
 
 
 def planning_bytes(records: int) -> int:
@@ -376,7 +376,11 @@ def _plan_steps(
     fused: bool,
     lasting: bool | None,
 ) -> PlannedSteps:
-    """Return the steps of the passes of the task; ``lasting``: True if all messages stay, None if some do."""
+    """Return the steps of the passes of the task.
+
+    ``lasting`` says which messages keep their memory until the end: all (True), those that the task asks for (False),
+    or those of the variables to decode, if these are only a part (None).
+    """
     passes = problem.described.passes
     if problem.kept:
         passes = {"lasting": "upward", "postorder": "both"}.get(passes, passes)

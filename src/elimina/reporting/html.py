@@ -35,7 +35,7 @@ def name_of(model: Model, variable: int, letters: int = MAX_LETTERS) -> str:
 
 
 def joined(contents: Iterable[object]) -> Markup:
-    """Return contents as HTML, with line breaks between them."""
+    """Return contents as HTML source, separated by newline characters."""
     return Markup("\n".join(map(html, contents)))
 
 

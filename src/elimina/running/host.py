@@ -14,7 +14,9 @@ from elimina.problem.preparation import Problem
 
 
 def backend_of(options: CheckedOptions) -> Backend:
-    """Return the requested backend; the CPU if the device is chosen by estimates of the time.
+    """Return the backend of the requested device; without a request, the CPU.
+
+    A device that nobody requested is chosen later, by estimates of the time.
 
     Raises:
         DeviceError: The device is missing or cannot be used.

@@ -65,9 +65,9 @@ class TileKernel(NamedTuple):
 class ProductForm(NamedTuple):
     """A form of the product kernel: rows and vectors of cells of a thread, and number of blocks on a multiprocessor.
 
-    ``whole`` is True if the form is only for steps that hold all values of the eliminated variable in shared memory at
-    once, because other steps need more registers. It is False if the form is only for those other steps: with few
-    blocks on a multiprocessor, they wait less. It is None if the form is for all steps.
+    Steps differ in whether all values of the eliminated variable are in shared memory at once. ``whole`` is True if the
+    form is only for steps where they are: other steps would need more registers than the form leaves them. It is False
+    if the form is only for the other steps. It is None if the form is for all steps.
     """
 
     rows: int
