@@ -43,7 +43,7 @@ inline bool stopped() { return patience.is_over(); }
 
 inline void check_stop() { patience.check(); }
 
-// For long loops over short items: every `items`-th call of `look` checks for a stop request and the time limit.
+// Checks for a stop request and the time limit at every `items`-th call of `look`, for long loops over short items.
 class Looks {
  public:
   explicit Looks(unsigned items = 4096) : items_(items) {}

@@ -24,9 +24,9 @@ class RegionGraph {
   const std::vector<std::int64_t>& sizes() const { return sizes_; }
   const ScopeList& outer() const { return outer_; }
   const ScopeList& inner() const { return inner_; }
-  // For each inner region, the outer regions that have an edge to it: all that contain it, unless its counting number
-  // is 0. In that case, outer regions that already agree through larger inner regions are grouped, and only one region
-  // of each group has an edge.
+  // Outer regions that have an edge to each of the inner regions: all that contain it, unless its counting number is 0.
+  // In that case, outer regions that already agree through larger inner regions are grouped, and only one region of
+  // each group has an edge.
   const ScopeList& parents() const { return parents_; }
   // Counting number of each inner region's entropy. Those of outer regions are 1 and not stored.
   const std::vector<double>& counting_numbers() const { return counting_numbers_; }

@@ -16,7 +16,7 @@ from elimina.problem.preparation import Problem
 def backend_of(options: CheckedOptions) -> Backend:
     """Return the backend of the requested device; without a request, the CPU.
 
-    A device that nobody requested is chosen later, by estimates of the time.
+    Without a request, the device is chosen later, by estimates of the time.
 
     Raises:
         DeviceError: The device is missing or cannot be used.

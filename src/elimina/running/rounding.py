@@ -76,7 +76,7 @@ def check_values(tables: Sequence[Table] | TableList, sense: Sense, dtype: str) 
     """Reject finite values that would become infinite in a number type, because infinity means forbidden.
 
     Args:
-        tables: Tables whose values are encoded as they are, without scales or logarithms, because they are only compared.
+        tables: Tables whose values are only compared, so they are encoded without scales or logarithms.
         sense: Sense of the tables.
         dtype: Number type of the encoded values.
 
