@@ -369,6 +369,8 @@ void bind_cp(nb::module_& m) {
       .def("origin", &Searching::origin, "Return the name of the schedule's part that reached the solution.")
       .def("statistics", &Searching::statistics);
   m.def("cp_constraint_names", &constraint_names);
+  m.def("cp_check_constraint", &check_constraint, "name"_a, "arguments"_a,
+        "Refuse an unknown name of a constraint, and a wrong number of its arguments.");
   m.def(
       "cp_variables_beyond_limits",
       [](std::vector<std::pair<Value, Value>> bounds, const std::vector<int>& open,

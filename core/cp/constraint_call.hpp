@@ -28,11 +28,6 @@ class ConstraintCall {
 
   [[noreturn]] void refuse(const std::string& why) const { throw Refused(name_ + ": " + why); }
 
-  void expect(std::size_t count) const {
-    if (arguments_.size() != count)
-      refuse("takes " + std::to_string(count) + " arguments, found " + std::to_string(arguments_.size()));
-  }
-
   std::size_t length(std::size_t i) const { return arguments_[i].size(); }
 
   Views views(std::size_t i) const {

@@ -23,7 +23,9 @@ ParallelSearch::ParallelSearch(const std::vector<Solver*>& copies, Options optio
     Options options_of_worker = options_;
     options_of_worker.seed = options_.seed + i;
     options_of_worker.seconds = std::numeric_limits<double>::infinity();
-    options_of_worker.nodes = options_of_worker.failures = ~std::uint64_t{0};
+    // Without limits, threads need not share their figures.
+    constexpr std::uint64_t kUnlimited = ~std::uint64_t{0};
+    if (options_.nodes != kUnlimited || options_.failures != kUnlimited) options_of_worker.shared_figures = &figures_;
     options_of_worker.shared_best = &best_;
     options_of_worker.shared_bound = &bound_;
     options_of_worker.shared_costs = &costs_;
@@ -100,6 +102,7 @@ Finder::Status ParallelSearch::next() {
   leave();
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
   if (is_proven_) end_ = Status::complete;
+  else if (is_limited_) end_ = Status::limit;
   if (end_ == Status::complete && best_ != kNoValue) raise_bound(best_);
   return end_;
 }
@@ -173,9 +176,17 @@ void ParallelSearch::race(Worker& worker) {
   Status status;
   while ((status = worker.search->next()) == Status::solution && offer(*worker.search)) {
   }
+  if (status == Status::limit) limit();
   if (status != Status::complete) return;
   const std::lock_guard lock(mutex_);
   is_proven_ = true;
+  stop_ = true;
+}
+
+// Ends all threads, because one of them has reached a limit.
+void ParallelSearch::limit() {
+  const std::lock_guard lock(mutex_);
+  is_limited_ = true;
   stop_ = true;
 }
 
@@ -191,6 +202,7 @@ bool ParallelSearch::search_part(Worker& worker) {
   Status status;
   while ((status = worker.search->next()) == Status::solution && offer(*worker.search)) {
   }
+  if (status == Status::limit) limit();
   return status == Status::complete;
 }
 

@@ -57,6 +57,7 @@ class ParallelSearch final : public Finder {
   void update_statistics(Worker& worker);
   bool has_ended();
   void leave();
+  void limit();
   double elapsed() const;
 
   Options options_;
@@ -73,11 +74,13 @@ class ParallelSearch final : public Finder {
   std::atomic<bool> stop_ = false, is_racing_ = false;
   std::atomic<Value> best_ = kNoValue, bound_ = kNoBound;
   SharedValueCosts costs_;
+  SharedFigures figures_;
   std::mutex mutex_;  // guards the members below
   std::condition_variable changed_, room_;
   std::deque<Offer> waiting_;
   std::size_t next_part_ = 0;
-  bool is_proven_ = false;  // true if a thread has searched the whole tree
+  bool is_proven_ = false;   // true if a thread has searched the whole tree
+  bool is_limited_ = false;  // true if a thread has reached a limit
   std::size_t running_ = 0;
   std::exception_ptr failure_;
 };

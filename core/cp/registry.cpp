@@ -170,9 +170,13 @@ bool take_suffix(std::string& name, const std::string& suffix) {
   return true;
 }
 
-}  // namespace
+struct Form {
+  const Entry& entry;
+  bool reified, implied;
+};
 
-void Solver::post(const std::string& name, const std::vector<Argument>& arguments) {
+// Returns the form of a constraint that a name stands for; refuses an unknown name, and a wrong number of arguments.
+Form form_of(const std::string& name, std::size_t arguments) {
   std::string base = name;
   const bool is_known = table().contains(name);
   const bool reified = !is_known && take_suffix(base, "_reif"),
@@ -180,11 +184,21 @@ void Solver::post(const std::string& name, const std::vector<Argument>& argument
   const auto entry = table().find(base);
   if (entry == table().end() || ((reified || implied) && !entry->second.reifiable))
     throw Refused("unknown constraint " + name);
+  if (const std::size_t expected = entry->second.arguments + (reified || implied); arguments != expected)
+    throw Refused(name + ": takes " + std::to_string(expected) + " arguments, found " + std::to_string(arguments));
+  return {entry->second, reified, implied};
+}
+
+}  // namespace
+
+void check_constraint(const std::string& name, std::size_t arguments) { form_of(name, arguments); }
+
+void Solver::post(const std::string& name, const std::vector<Argument>& arguments) {
+  const auto [entry, reified, implied] = form_of(name, arguments.size());
   ConstraintCall call(*this, name, arguments);
-  call.expect(entry->second.arguments + (reified || implied));
   if (reified) call.control = Control::reified(call.boolean(arguments.size() - 1));
   if (implied) call.control = Control::implied(call.boolean(arguments.size() - 1));
-  entry->second.post(call);
+  entry.post(call);
   if (name == "int_lin_le") note_difference(arguments);
 }
 

@@ -205,6 +205,7 @@ void Search::enter(const std::vector<Decision>& decisions) {
   failures_at_restart_ = statistics_.failures;
   calls_at_restart_ = engine_.calls();
   ++statistics_.nodes;
+  share_figures();
   engine_.mark();
   failed_ = is_infeasible_;
   for (const Decision& decision : decisions) failed_ = failed_ || !decision.apply(engine_.domains());
@@ -285,7 +286,7 @@ Search::Status Search::next() {
 
 std::optional<Search::Turn> Search::spent() {
   if (engine_.stopped()) return out_of_time_ ? Turn::limit : Turn::stopped;
-  if (statistics_.nodes >= options_.nodes || statistics_.failures >= options_.failures) return Turn::limit;
+  if (has_spent_figures()) return Turn::limit;
   const double now = elapsed();
   if (now > options_.seconds) return Turn::limit;
   if (statistics_.nodes % 16 != 0 && now < next_poll_) return std::nullopt;
@@ -294,6 +295,22 @@ std::optional<Search::Turn> Search::spent() {
   if (options_.poll && !options_.poll()) return Turn::stopped;
   solver_.has_searched(now);
   return std::nullopt;
+}
+
+// Adds the figures since the last call to the shared ones.
+void Search::share_figures() {
+  SharedFigures* const shared = options_.shared_figures;
+  if (!shared) return;
+  shared->nodes += statistics_.nodes - std::exchange(shared_nodes_, statistics_.nodes);
+  shared->failures += statistics_.failures - std::exchange(shared_failures_, statistics_.failures);
+}
+
+// True if a limit of nodes or failures is reached.
+bool Search::has_spent_figures() {
+  share_figures();
+  const SharedFigures* const shared = options_.shared_figures;
+  return (shared ? shared->nodes.load() : statistics_.nodes) >= options_.nodes ||
+         (shared ? shared->failures.load() : statistics_.failures) >= options_.failures;
 }
 
 Search::Turn Search::step() {

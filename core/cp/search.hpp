@@ -14,6 +14,11 @@
 
 namespace elimina::cp {
 
+// Nodes and failures of several searches together.
+struct SharedFigures {
+  std::atomic<std::uint64_t> nodes = 0, failures = 0;
+};
+
 struct Options {
   std::vector<Rule> rules;       // variables without a rule come last
   std::optional<View> minimise;  // each solution has to be better than the previous one
@@ -46,6 +51,8 @@ struct Options {
   const std::atomic<Value>* shared_best = nullptr;
   std::atomic<Value>* shared_bound = nullptr;
   const SharedValueCosts* shared_costs = nullptr;
+  // If given, the limits of nodes and failures are for all searches that share it.
+  SharedFigures* shared_figures = nullptr;
 };
 
 struct Statistics {
@@ -157,6 +164,8 @@ class Search final : public Finder {
   void note_value_orderings(const Rule& rule);
   const char* stretch() const;
   std::optional<Turn> spent();
+  void share_figures();
+  bool has_spent_figures();
   double elapsed() const;
 
   Solver& solver_;
@@ -187,7 +196,8 @@ class Search final : public Finder {
   Statistics statistics_;
   std::chrono::steady_clock::time_point start_;
   std::uint64_t calls_before_ = 0, failures_at_restart_ = 0, calls_at_restart_ = 0;
-  std::size_t outside_ = 0;  // level outside the search: its root is the next one
+  std::uint64_t shared_nodes_ = 0, shared_failures_ = 0;  // own figures that are part of the shared ones
+  std::size_t outside_ = 0;                               // level outside the search: its root is the next one
   double spent_before_ = 0, next_poll_ = 0;
   bool begun_ = false, left_ = false, failed_ = false, at_solution_ = false, out_of_time_ = false, is_refuted_ = false,
        is_infeasible_ = false, is_part_ = false, has_stretch_ = true, is_success_ = false;

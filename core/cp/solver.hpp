@@ -88,5 +88,7 @@ class Solver final : public Sink {
 
 // Returns all names of constraints, without suffixes.
 std::vector<std::string> constraint_names();
+// Refuses an unknown name of a constraint, and a wrong number of its arguments.
+void check_constraint(const std::string& name, std::size_t arguments);
 
 }  // namespace elimina::cp

@@ -238,10 +238,8 @@ def test_every_name_is_a_constraint() -> None:
     names = cp.constraint_names()
     assert len(names) == len(set(names)) > 60
     for name in names:
-        model = cp.Model()
-        model.post(name)
         with pytest.raises(InputError, match=f"{name}: takes [1-6] arguments, found 0"):
-            model.solve()
+            cp.Model().post(name)
 
 
 def test_odd() -> None:
@@ -359,9 +357,6 @@ def test_operators() -> None:
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("int_sq", [1], "unknown constraint int_sq"),
-        ("int_times_reif", [1, 2, 3, 1], "unknown constraint int_times_reif"),
-        ("int_eq", [1], "takes 2 arguments, found 1"),
         ("int_eq", [1, [2, 3]], "argument 2 is one value, not 2"),
         ("int_lin_eq", [[1, 2], [3], 4], "2 and 1 elements"),
         ("int_eq_reif", [1, 2, 3], "a Boolean is 0 or 1"),
@@ -396,6 +391,9 @@ def test_errors_name_the_culprit() -> None:
         (lambda: model.add(y == 1), "y .*belongs to another model"),
         (lambda: model.add(x == 1, iff=x, only_if=x), "give one of them"),
         (lambda: model.post("int_eq", x, "a"), "not 'a'"),
+        (lambda: model.post("int_sq", x), "unknown constraint int_sq"),
+        (lambda: model.post("int_times_reif", 1, 2, 3, 1), "unknown constraint int_times_reif"),
+        (lambda: model.post("int_eq", x), "int_eq: takes 2 arguments, found 1"),
         (lambda: model.add(x * math.factorial(30) == 1), "beyond 2"),
         (lambda: model.clause([3]), "^clause: a condition is 0 or 1, not 3"),
         (lambda: model.clause([], [x]), "^clause: x is from 0 to 3, and a condition is 0 or 1: compare it, as x != 0"),

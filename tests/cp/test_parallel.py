@@ -76,7 +76,19 @@ def test_limits(limit: str, name: str) -> None:
     model.search(xs, "input_order", "indomain_min")
     result = calls.search(model, threads=2, restarts="none", **{limit: 300})
     assert (result.status, result.stats["complete"]) == ("unknown", False)
-    assert result.stats[name] >= 300
+    assert 300 <= result.stats[name] <= 300 + 2 * (result.stats["peak_depth"] + 2)
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+@pytest.mark.parametrize(("limit", "name"), [("node_limit", "nodes"), ("fail_limit", "failures")])
+def test_limits_hold_for_all_threads_together(limit: str, name: str, threads: int) -> None:
+    for number in (0, 300):
+        model, xs = queens(30)
+        model.minimize(sum(x * (place % 7 - 3) for place, x in enumerate(xs)))
+        result = calls.search(model, threads=threads, **{limit: number})
+        assert result.ended_by == limit.replace("fail_limit", "failure-limit").replace("_", "-")
+        # In a step, each thread may go back over all of its decisions.
+        assert number <= result.stats[name] <= number + threads * (result.stats["peak_depth"] + 2)
 
 
 def test_interruption() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elimina import arguments
-from elimina._core import cp_falls_without_end, cp_variables_beyond_limits
+from elimina._core import cp_check_constraint, cp_falls_without_end, cp_variables_beyond_limits
 from elimina.arguments import choice, is_iterable, shown, wrong_type
 from elimina.cp.branching import MAX_BRANCHED_RESULT_VALUES, SearchRule
 from elimina.cp.copies import CopyableModel
@@ -21,7 +21,7 @@ from elimina.cp.global_conditions import GlobalCondition
 from elimina.cp.hints import Hints, read_hints
 from elimina.cp.lexicographic import Aim
 from elimina.cp.operands import MAX_INTEGER, Numbers, beyond_limits, is_of_numbers, several, whole, whole_array
-from elimina.cp.posting import MAX_VARIABLES, Declaration, Post, is_view, post_of, view_of
+from elimina.cp.posting import MAX_VARIABLES, Declaration, Post, call_core, is_view, post_of, view_of
 from elimina.cp.search_options import (
     VALUE_ORDERINGS,
     VARIABLE_ORDERINGS,
@@ -473,10 +473,12 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
             arguments: Operands, sequences of operands, or arrays of whole numbers, which are copied.
 
         Raises:
-            InputError: An argument has another type. Other errors of arguments are raised when the model is solved.
+            InputError: There is no such constraint, or an argument has another type. Other errors of arguments are
+                raised when the model is solved.
         """
         if not isinstance(name, str):
             raise wrong_type("name", name, "a string")
+        call_core(cp_check_constraint, name, len(arguments))
         self._posts.append((name, [self._argument(a) for a in arguments]))
 
     def _argument(self, argument: Any) -> Numbers:
