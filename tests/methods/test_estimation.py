@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from elimina.methods import estimation as module
-from elimina.methods import sum_estimate
+from elimina.methods import generalised_belief_propagation as generalised
+from elimina.methods import join_graph_propagation, sum_estimate
 from elimina.methods.estimate_choice import DOUBT_SHARE
 from elimina.methods.estimation import Estimation, Method
-from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
+from elimina.methods.sum_estimate import EstimateMethod, Limits, SumEstimate, hellinger_distances
 from elimina.model.model import Model
 from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import prepare
@@ -125,3 +126,41 @@ def test_no_method_proves_that_a_positive_model_is_impossible(approximation: Met
         assert not estimate.is_zero
         if limits.is_over:
             break
+
+
+def test_methods_that_wait_stay_in_their_sequence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time of a wait, which differs from run to run, does not decide which method is next."""
+    clock = let_looks_take(0.0, monkeypatch, module, sum_estimate)
+    turns = []
+
+    def waiting(name: str, seconds: float) -> Callable[..., Iterator[SumEstimate]]:
+        def run(*_: object) -> Iterator[SumEstimate]:
+            for _ in range(2):
+                clock.advance(seconds)
+                turns.append(name)
+                yield SumEstimate(name)
+
+        return run
+
+    monkeypatch.setattr(
+        module, "METHODS", (Method(waiting("slow", 0.004), 1, 0.5), Method(waiting("quick", 0.002), 1, 0.5))
+    )
+    running = Estimation(PROBLEM, CheckedOptions(), 1 << 20)
+    for _ in range(2):
+        list(running.improve(clock.monotonic() + 60))
+    assert turns == ["slow", "quick", "slow", "quick"]
+
+
+@pytest.mark.parametrize(
+    "approximation", [join_graph_propagation.propagate, generalised.generalised_belief_propagation]
+)
+@pytest.mark.parametrize("has_estimate", [True, False])
+def test_long_first_estimates_wait_if_there_is_another(
+    approximation: EstimateMethod, has_estimate: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for method in (join_graph_propagation, generalised):
+        monkeypatch.setattr(method, "VARIABLE_SECONDS", 1e3)
+    limits = Limits(time.monotonic() + 60, 1 << 28)
+    limits.has_estimate = has_estimate
+    first = next(approximation(prepare(grid(3, 3, 0.5), "mar", {}), CheckedOptions(device="cpu"), limits))
+    assert (first.shares is None) == has_estimate

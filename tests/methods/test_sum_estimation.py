@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from elimina import Interval, Model, Options, solve
+from elimina.methods import join_graph_propagation, message_sweeps
 from elimina.methods.bound_optimisation import BoundOptimisation
 from elimina.methods.count_bounds import sum_of
 from elimina.methods.importance_sampling import importance_sampling
@@ -24,6 +25,7 @@ from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem, prepare
 from elimina.result import Result
 from elimina.running.combination import combine
+from tests.methods.test_generalised_belief_propagation import grid
 from tests.methods.test_junction_tree import joint
 
 MODELS = int(os.environ.get("ELIMINA_RANDOM_MODELS", "150"))
@@ -256,3 +258,14 @@ def test_propagation_on_colourings_does_not_claim_to_be_sure():
         first = estimate.log_z if first is None else first
         error = surest([estimate], first).log_z_error
         assert error > abs(estimate.log_z - exact) / 4
+
+
+def test_a_large_model_is_estimated_before_its_join_graph_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_sweeps, "MIN_VARIABLES", 0)
+    monkeypatch.setattr(join_graph_propagation, "VARIABLE_SECONDS", 1e3)
+    problem = prepare(grid(3, 3, 0.5), "pr", {})
+    estimation = SumEstimation(problem, "pr", CheckedOptions(device="cpu"), 1 << 28)
+    first = next(estimation.improve(time.monotonic() + 60))
+    assert (first.stats["method"], first.error) == (message_sweeps.METHOD, None)
+    # Couplings of 0.5 make belief propagation nearly exact.
+    assert first.log10_z == pytest.approx(solve(grid(3, 3, 0.5), "pr").log10_z, abs=0.2)

@@ -19,11 +19,13 @@ from elimina import _core
 from elimina._core import cells_of_part
 from elimina.errors import InputError
 from elimina.generate import grid_model
+from elimina.model.model import Model
 from elimina.model.table import Scopes
 from elimina.planning import ordering
 from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.order import evaluate_order, find_order, find_partial_order, pseudo_tree_order
 from elimina.problem.preparation import prepare
+from elimina.problem.tasks import Task
 from tests.reference.order import best_work_by_permutations, best_work_by_subsets, neighbours_of, symbolic_elimination
 from tests.reference.tree import finishes_subtrees
 
@@ -107,6 +109,22 @@ def test_a_part_of_a_large_problem_shows_that_elimination_is_hopeless() -> None:
     path = find_partial_order([2] * length, [(v, v + 1) for v in range(length - 1)])
     assert path.is_complete
     assert (path.width, path.largest_table) == (1, 2)
+
+
+@pytest.mark.parametrize("task", ["mar", "pr", "mpe"])
+@pytest.mark.parametrize("has_zeros", [False, True])
+def test_quick_orders_of_hopeless_sums_are_partial_unless_zeros_make_tables_sparse(
+    task: Task, has_zeros: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ordering, "_MIN_PARTIAL_VARIABLES", 0)
+    monkeypatch.setattr(ordering, "find_partial_order", partial(find_partial_order, max_cells=10))
+    sizes, scopes = mixed(5, 5)
+    tables = [(scope, np.full([sizes[v] for v in scope], 0.5)) for scope in scopes]
+    tables[3][1][0, 0] = 0.0 if has_zeros else 0.25
+    problem = prepare(Model.from_arrays(sizes, tables, sense="probability"), task, {0: 1})
+    order = ordering.rough_order(problem, CheckedOptions())
+    assert sorted(order.order) == list(problem.free)
+    assert order.is_complete == (task == "mpe" or (task == "pr" and has_zeros))
 
 
 @settings(max_examples=30, deadline=None)

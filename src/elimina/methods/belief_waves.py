@@ -122,7 +122,7 @@ def belief_waves(problem: Problem, options: CheckedOptions, limits: Limits) -> I
     backend = backend_of(options) if options.needs_gpu else find_cuda(options.threads)
     if backend is None:
         return
-    sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
+    sizes = problem.free_sizes
     factors = limits.factors_of(problem)
     if factors.log_scale == -math.inf:
         yield SumEstimate(METHOD, -math.inf, 0.0)

@@ -314,7 +314,7 @@ def block_gibbs(problem: Problem, options: CheckedOptions, limits: Limits) -> It
         options: Options of the call.
         limits: Limits of time and memory, and the seed.
     """
-    sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
+    sizes = problem.free_sizes
     free_bytes = limits.memory_bytes - 2 * table_bytes(problem) - CHAIN_BYTES * len(sizes)
     least_rounds = MAX_ROUNDS[-1]
     if not len(sizes) or (least_rounds + 1) * round_bytes(CHAINS, sizes) > free_bytes:

@@ -86,7 +86,7 @@ def _conditioning(
 ) -> CutsetConditioning | None:
     """Condition on variables that cause little additional work; return None if no small cutset is found in time."""
     summed = problem._replace(task="pr", wanted=())
-    sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
+    sizes = problem.free_sizes
     number_of = {v: number for number, v in enumerate(problem.free)}
     seconds = min(max(_MIN_ORDER_SECONDS, _ORDER_SHARE * limits.seconds), _MAX_ORDER_SECONDS)
     is_quick = options.order == "auto"

@@ -63,6 +63,11 @@ divided by the ratio of its error to the error of the samples. This divisor is a
 when all methods together have run for the second limit, because some methods start slowly and end well."""
 
 
+MAX_WAIT_SECONDS = 0.01
+"""A turn without an estimate is not counted if it takes at most this many seconds. Methods that wait thus keep their
+place in the sequence."""
+
+
 class _Run:
     """State of a running method: its time so far, and its best estimate.
 
@@ -95,11 +100,13 @@ class _Run:
         """
         started = time.monotonic()
         estimate = next(self._estimates, None)
-        self.seconds += time.monotonic() - started
+        seconds = time.monotonic() - started
+        self.is_waiting = estimate is not None and estimate.shares is None and not estimate.is_zero
+        if not self.is_waiting or seconds > MAX_WAIT_SECONDS:
+            self.seconds += seconds
         if estimate is None:
             self.is_done = True
             return
-        self.is_waiting = estimate.shares is None and not estimate.is_zero
         is_better = self.best is None or estimate.folds is not None or estimate.error <= self.best.error
         if not self.is_waiting and is_better:
             self.best = estimate
@@ -132,7 +139,7 @@ class Estimation:
             return positions
 
         self._limits = Limits(-math.inf, memory_bytes, options.seed, None if find_order is None else find_positions)
-        self._sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
+        self._sizes = problem.free_sizes
         methods = [method for method in METHODS if method.is_exact or not options.exact]
         self._runs = [_Run(method, method.run(problem, options, self._limits)) for method in methods]
         self.best: SumEstimate | None = None
@@ -155,6 +162,7 @@ class Estimation:
             run = min(ready, key=self._turn)
             run.advance()
             estimate = self._chosen()
+            self._limits.has_estimate = estimate is not None
             if estimate is not None and (self.best is None or estimate.shares is not self.best.shares):
                 self.best = estimate
                 yield estimate

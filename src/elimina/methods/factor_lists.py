@@ -35,13 +35,13 @@ class FactorList(NamedTuple):
 
 def table_bytes(problem: Problem) -> float:
     """Return the bytes of the factors' values."""
-    return 8 * float(problem.groups.cells(problem.model.sizes).sum())
+    return 8 * float(problem.groups.cells(problem.model.size_array).sum())
 
 
 def factors_of(problem: Problem) -> FactorList:
     """Return the factors of a sum of products."""
-    sizes, starts, members = problem.network
-    axis_sizes = np.array(sizes, dtype=np.int64)[members]
+    _, starts, members = problem.network
+    axis_sizes = problem.free_sizes[members]
     strides, cells = _row_major(starts, axis_sizes)
     offsets = np.concatenate([[0], np.cumsum(cells)])
     values = np.ones(int(offsets[-1]))

@@ -71,6 +71,10 @@ UNKNOWN_ERROR = 0.5
 """Estimated error of the first graph's marginals, for which there are no others to compare with."""
 
 
+VARIABLE_SECONDS = 1e-5
+"""Expected seconds until the first estimate, for each variable."""
+
+
 class _Regions:
     """Region graphs of a problem, each with larger regions than the previous one.
 
@@ -149,9 +153,13 @@ def generalised_belief_propagation(problem: Problem, options: CheckedOptions, li
         options: Options of the call.
         limits: Limits of time and memory.
     """
-    sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
-    if 8 * float(problem.groups.cells(problem.model.sizes).sum()) > limits.memory_bytes:
+    sizes = problem.free_sizes
+    if 8 * float(problem.groups.cells(problem.model.size_array).sum()) > limits.memory_bytes:
         return
+    while limits.has_estimate and VARIABLE_SECONDS * len(sizes) > limits.seconds:
+        yield SumEstimate(METHOD)
+        if limits.is_over:
+            return
     factors = limits.factors_of(problem)
     if factors.log_scale == -math.inf:
         yield SumEstimate(METHOD, -math.inf, 0.0)

@@ -184,9 +184,9 @@ class _Estimator:
 
     def __init__(self, problem: Problem, factors: FactorList, limits: Limits) -> None:
         self._problem, self._factors, self._limits = problem, factors, limits
-        self._sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
+        self._sizes = problem.free_sizes
         self._order: _Order | None = None
-        largest_factor = int(problem.groups.cells(problem.model.sizes).max(initial=1))
+        largest_factor = int(problem.groups.cells(problem.model.size_array).max(initial=1))
         self._least_cells = max(largest_factor, int(self._sizes.max(initial=1)))
         self._is_large = len(self._sizes) > _MAX_SEARCHED_VARIABLES
         self._most_cells = max(_FIRST_CELLS_OF_LARGE if self._is_large else _FIRST_CELLS, self._least_cells)

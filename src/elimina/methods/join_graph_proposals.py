@@ -50,7 +50,7 @@ def join_graph_proposal(problem: Problem, order: Sequence[int], memory: int, sec
         seconds: Time limit in seconds.
     """
     started = time.monotonic()
-    sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
+    sizes = problem.free_sizes
     factors = factors_of(problem)
     if factors.log_scale == -math.inf or 2 * _TABLE_SECONDS * (len(factors.scopes.starts) - 1) > seconds:
         return None

@@ -181,7 +181,7 @@ def marginals_asked(inquiry: MarginalQuery, begins: NDArray[np.int64], shares: N
     begin_of[_integers(variables)] = begins[_integers(sources)]
     observed[_integers(inquiry.evidence.keys())] = _integers(inquiry.evidence.values())
     asked = _integers(inquiry.asked)
-    sizes = np.array(model.sizes, dtype=np.int64)[asked]
+    sizes = model.size_array[asked]
     merged = {v: inquiry.merged[v] for v in inquiry.merged.keys() & inquiry.asked}
     is_whole = len(asked) == len(model.variables) and inquiry.complete and not merged
     variables_asked: Sequence[Variable] = model.variables

@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from elimina._core import MessageSweeps
 from elimina.methods.factor_lists import FactorList
@@ -71,7 +70,7 @@ def belief_propagation(problem: Problem, _: CheckedOptions, limits: Limits) -> I
 def messages_of(problem: Problem, factors: FactorList) -> MessageSweeps:
     """Return the messages between the factors and the free variables of a problem, before the first sweep."""
     starts, members = factors.scopes
-    return MessageSweeps(_sizes(problem), starts, members.astype(np.int32), factors.values)
+    return MessageSweeps(problem.free_sizes, starts, members.astype(np.int32), factors.values)
 
 
 def estimate_of(messages: MessageSweeps, factors: FactorList, sweeps: int) -> SumEstimate:
@@ -80,7 +79,3 @@ def estimate_of(messages: MessageSweeps, factors: FactorList, sweeps: int) -> Su
     errors = np.full(messages.variables, min(1.0, UNKNOWN_ERROR + messages.residual))
     figures = {"sweeps": sweeps, "residual": messages.residual}
     return SumEstimate(METHOD, log_z, math.inf, shares, errors, figures=figures)
-
-
-def _sizes(problem: Problem) -> NDArray[np.int64]:
-    return np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)

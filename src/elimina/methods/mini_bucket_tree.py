@@ -76,7 +76,7 @@ class MiniBucketTree(NamedTuple):
         messages = np.exp2(np.minimum(bits[starts[1:]] - bits[starts[:-1]], _MAX_BITS))
         tables = sizes[planned.variables] * messages
         divided = np.bincount(planned.variables, minlength=len(sizes))[planned.variables] > 1
-        factors = float(problem.groups.cells(problem.model.sizes).sum())
+        factors = float(problem.groups.cells(problem.model.size_array).sum())
         cells = float(messages.sum())
         fixed = 16 * factors + (WeightedMiniBuckets.bytes(planned) if cells < _MAX_CELLS else 8 * cells)
         widest = max(2, max((problem.model.sizes[v] for v in order), default=2))

@@ -62,12 +62,13 @@ class PosteriorEstimation:
     ) -> None:
         self._inquiry = inquiry
         self._estimation = Estimation(inquiry.structure.problem, options, memory_bytes, find_order)
+        self._answer: tuple[SumEstimate, Result] | None = None
 
     @property
     def best(self) -> Result | None:
         """Answer from the current best estimate; None if there is no estimate."""
         estimate = self._estimation.best
-        return None if estimate is None else _estimated_posteriors(self._inquiry, estimate)
+        return None if estimate is None else self._answered(estimate)
 
     def improve(self, deadline: float) -> Iterator[Result]:
         """Yield answers as estimates improve, until a deadline.
@@ -76,7 +77,13 @@ class PosteriorEstimation:
             deadline: Deadline by ``time.monotonic``.
         """
         for estimate in self._estimation.improve(deadline):
-            yield _estimated_posteriors(self._inquiry, estimate)
+            yield self._answered(estimate)
+
+    def _answered(self, estimate: SumEstimate) -> Result:
+        """Return the answer from an estimate, made once: a million marginals take half a second."""
+        if self._answer is None or self._answer[0] is not estimate:
+            self._answer = estimate, _estimated_posteriors(self._inquiry, estimate)
+        return self._answer[1]
 
 
 def quick_posteriors(inquiry: MarginalQuery, seconds: float) -> Result | None:
@@ -89,7 +96,7 @@ def quick_posteriors(inquiry: MarginalQuery, seconds: float) -> Result | None:
         seconds: Time limit, in seconds.
     """
     problem = inquiry.structure.problem
-    if _QUICK_CELL_SECONDS * float(problem.groups.cells(problem.model.sizes).sum()) > seconds:
+    if _QUICK_CELL_SECONDS * float(problem.groups.cells(problem.model.size_array).sum()) > seconds:
         return None
     factors = factors_of(problem)
     if factors.log_scale == -math.inf:
@@ -154,7 +161,7 @@ def _estimated_posteriors(inquiry: MarginalQuery, estimate: SumEstimate) -> Resu
     if estimate.is_zero:
         return Result("infeasible", "mar", log10_z=-math.inf, stats=stats)
     assert estimate.shares is not None
-    sizes = np.array([problem.model.sizes[v] for v in problem.free], dtype=np.int64)
+    sizes = problem.free_sizes
     starts = np.full(len(problem.model.variables), -1)
     starts[list(problem.free)] = np.cumsum(sizes) - sizes
     marginals = marginals_asked(inquiry, starts, estimate.shares)

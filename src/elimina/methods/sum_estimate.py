@@ -34,6 +34,7 @@ class Limits:
             deadline is moved between two estimates.
         memory_bytes: Memory limit of tables, messages and samples, in bytes.
         seed: Random seed.
+        has_estimate: True if there is an estimate; if not, the first one may end late.
         find_order: Function that quickly finds an elimination order, as positions among the free variables. It is
             called when a method first needs the order; None: methods find their own.
     """
@@ -42,6 +43,7 @@ class Limits:
     memory_bytes: int
     seed: int = 0
     find_order: Callable[[], Sequence[int]] | None = None
+    has_estimate: bool = field(default=False, init=False)
     _order: Sequence[int] | None = field(default=None, init=False)
     _factors: FactorList | None = field(default=None, init=False)
 

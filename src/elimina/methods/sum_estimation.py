@@ -18,6 +18,7 @@ from elimina.methods.importance_sampling import importance_sampling
 from elimina.methods.incremental_trees import incremental_trees
 from elimina.methods.join_graph_propagation import METHOD as JOIN_GRAPH
 from elimina.methods.join_graph_propagation import propagate
+from elimina.methods.message_sweeps import belief_propagation
 from elimina.methods.sum_estimate import EstimateMethod, Limits, SumEstimate, log10_interval
 from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem
@@ -40,6 +41,7 @@ class SumMethod(NamedTuple):
 
 
 SUM_METHODS = (
+    SumMethod(belief_propagation, 0.3),
     SumMethod(propagate, 0.15),
     SumMethod(generalised_belief_propagation, 0.15),
     SumMethod(incremental_trees, 0.2),
@@ -100,8 +102,9 @@ class SumEstimation:
                 # The latest estimate replaces earlier ones even if its error is larger, because its approximation is
                 # finer.
                 self._latest[method] = estimate
-                if self._first_log_z is None:
+                if self._first_log_z is None or method.run is belief_propagation:
                     self._first_log_z = estimate.log_z
+                self._limits.has_estimate = True
                 self.estimate = self._chosen()
                 yield estimated_sum(self.estimate, self._task)
                 if self._limits.is_over or not estimate.log_z_error:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar, cast, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from elimina import arguments
 from elimina.display import Displayed, sample, table_of
@@ -316,6 +316,11 @@ class Model(Displayed):
         if self.sense == "probability" or not isinstance(self.constant, int):
             return False
         return all(dtype.kind == "i" for dtype in {f.values.dtype for f in self.factors})
+
+    @cached_property
+    def size_array(self) -> NDArray[np.int64]:
+        """Domain sizes of the variables, as an array."""
+        return np.array(self.sizes, dtype=np.int64)
 
     def index(self, name: str | int) -> int:
         """Return the index of the variable with this name or index.
@@ -644,6 +649,9 @@ def _all(name: str, elements: Iterable[_Element], kind: type[_Element]) -> tuple
     """Return parts of a model as a tuple, after checking that all are of a class."""
     expected = f"an iterable of {kind.__name__} objects"
     checked = tuple(arguments.elements(name, elements, expected))
+    # Each type is compared once, since a million parts usually have one type.
+    if all(issubclass(element_type, kind) for element_type in set(map(type, checked))):
+        return checked
     for number, element in enumerate(checked):
         if not isinstance(element, kind):
             raise arguments.wrong_type(f"{name}[{number}]", element, f"a {kind.__name__}")

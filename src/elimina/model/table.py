@@ -60,6 +60,12 @@ _SMALL_CELLS = 1 << 12
 
 _MAX_VALUES = 2**31
 
+_PLAIN_INTEGERS = frozenset({int})
+"""Types of a scope that needs no conversion: a large model has millions of scopes."""
+
+_STORED_TYPES = np.dtype(np.float64), np.dtype(np.int64), np.dtype(np.float32)
+"""Types of arrays that tables keep as they are."""
+
 LARGEST_NUMBER = 2**62
 """Largest number of cells of a table whose cells are numbered in 64 bits."""
 
@@ -456,6 +462,8 @@ def _scope(variables: Sequence[int]) -> tuple[int, ...]:
 
 
 def _integers(what: str, numbers: Sequence[int]) -> tuple[int, ...]:
+    if type(numbers) in (tuple, list) and _PLAIN_INTEGERS.issuperset(map(type, numbers)):
+        return tuple(numbers)
     in_order(what, numbers)
     try:
         integers = tuple([operator.index(number) for number in numbers])
@@ -467,6 +475,8 @@ def _integers(what: str, numbers: Sequence[int]) -> tuple[int, ...]:
 
 
 def _numbers(values: ArrayLike) -> Values:
+    if type(values) is np.ndarray and values.dtype in _STORED_TYPES:
+        return values
     array = unmasked("a table's values", values)
     if array.dtype.kind not in "buif":
         raise InputError(f"a table holds integers of 64 bits or floats, not {_kind(array)}")

@@ -387,12 +387,15 @@ def _with_figures(
 ) -> Order:
     """Return an order with its figures, computed from its messages."""
     cells = messages.cells
-    largest = int(cells.max(initial=0))
-    if not messages.wide and largest * max(sizes, default=0) * len(sizes) <= _MAX_COUNTED:
+    largest, product = int(cells.max(initial=0)), SizeProducts(sizes)
+    if largest * max(sizes, default=0) * len(sizes) <= _MAX_COUNTED:
+        # Wide messages count as 0 cells in the array.
         total = int((cells * np.fromiter(sizes, np.uint64, len(sizes))).sum())
+        for v, variables in zip(np.flatnonzero(cells == 0).tolist(), messages.wide, strict=True):
+            count = product.of(variables)
+            total, largest = total + count * int(sizes[v]), max(largest, count)
     else:
         wide = iter(messages.wide)
-        product = SizeProducts(sizes)
         counts = [count or product.of(next(wide)) for count in cells.tolist()]
         total, largest = sum(map(operator.mul, counts, map(int, sizes))), max(counts, default=0)
     return Order(

@@ -36,8 +36,8 @@ _MIN_SEARCH_PER_QUICK_ORDER = 3
 """Least time of an order search, relative to the quick order: the search begins with two runs like it."""
 
 _MIN_PARTIAL_VARIABLES = 50_000
-"""Least number of variables for which a quick order for marginals stops at a hopeless elimination: marginals are then
-estimated, and completing the order would take most of the time."""
+"""Least number of variables for which a quick order for sums stops at a hopeless elimination: they are then estimated,
+and completing the order would take most of the time."""
 
 _MIN_RELEASED_VARIABLES = 100_000
 """Least number of variables for which a quick order's memory is returned to the system (10 ms for a million)."""
@@ -46,21 +46,39 @@ _MIN_RELEASED_VARIABLES = 100_000
 def rough_order(problem: Problem, options: CheckedOptions) -> Order:
     """Find a quick order of the free variables, which shows how large the problem is."""
     scopes = _scopes(problem, problem.free)
-    sizes = [problem.model.sizes[v] for v in problem.free]
+    sizes = problem.free_sizes.tolist()
     seconds = max(_ROUGH_SECONDS, _ROUGH_VARIABLE_SECONDS * len(sizes))
-    if problem.described.is_marginal and len(sizes) >= _MIN_PARTIAL_VARIABLES:
+    if _may_be_partial(problem):
         result = find_partial_order(sizes, scopes, seed=options.seed)
     else:
         result = find_order(sizes, scopes, method="min-fill", seconds=seconds, iterations=1, seed=options.seed)
     if len(sizes) >= _MIN_RELEASED_VARIABLES:
         # The search's many small objects would otherwise fragment the memory of the plan.
         release_memory()
-    return result._replace(order=tuple([problem.free[v] for v in result.order]))
+    return _over_free(problem, result)
+
+
+def _may_be_partial(problem: Problem) -> bool:
+    """Return whether a quick order may stop at a hopeless elimination.
+
+    Sums of tables with zeros need a complete order, because their elimination may fit on sparse tables.
+    """
+    described = problem.described
+    if len(problem.free) < _MIN_PARTIAL_VARIABLES or not described.sums_all:
+        return False
+    return described.is_marginal or not len(problem.tables.listed.forbidding(problem.model.sense))
+
+
+def _over_free(problem: Problem, order: Order) -> Order:
+    """Return an order of positions among the free variables as an order of these variables."""
+    if len(problem.free) == len(problem.model.sizes):
+        return order
+    return order._replace(order=tuple([problem.free[v] for v in order.order]))
 
 
 def quick_order(problem: Problem, options: CheckedOptions, seconds: float) -> Order:
     """Search briefly for an order of the free variables."""
-    sizes = [problem.model.sizes[v] for v in problem.free]
+    sizes = problem.free_sizes.tolist()
     result = find_order(
         sizes,
         _scopes(problem, problem.free),
@@ -69,7 +87,7 @@ def quick_order(problem: Problem, options: CheckedOptions, seconds: float) -> Or
         threads=options.host_threads,
         cells_per_second=CELLS_PER_SECOND,
     )
-    return result._replace(order=tuple([problem.free[v] for v in result.order]))
+    return _over_free(problem, result)
 
 
 def is_settled(order: Order) -> bool:

@@ -77,12 +77,18 @@ class Problem(NamedTuple):
         return tasks.described(self.task)
 
     @property
+    def free_sizes(self) -> NDArray[np.int64]:
+        """Sizes of the free variables."""
+        sizes = self.model.size_array
+        return sizes if len(self.free) == len(sizes) else sizes[np.array(self.free, dtype=np.int64)]
+
+    @property
     def network(self) -> tuple[list[int], NDArray[np.int64], NDArray[np.int32]]:
         """Sizes of the free variables, and the groups' scopes as positions in ``free``, for order searches."""
         starts, members = self.groups.scopes
         position = np.full(len(self.model.sizes), -1, dtype=np.int32)
-        position[list(self.free)] = np.arange(len(self.free))
-        return [self.model.sizes[v] for v in self.free], starts, position[members]
+        position[np.array(self.free, dtype=np.int64)] = np.arange(len(self.free))
+        return self.free_sizes.tolist(), starts, position[members]
 
     def complete(self, variables: Iterable[int], values: Iterable[int]) -> list[int]:
         """Return a value for each variable of the model: given values, fixed values, and 0 for other variables."""

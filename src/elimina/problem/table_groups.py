@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -54,10 +54,10 @@ class TableGroups(Unpacked[Group]):
     def __hash__(self) -> int:
         return hash(self._bytes)
 
-    def cells(self, sizes: Sequence[int]) -> NDArray[np.float64]:
+    def cells(self, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the number of cells of each group's table, from the domain sizes of all variables."""
         starts, members = self.scopes
-        axis_sizes = np.array(sizes, dtype=np.float64)[members]
+        axis_sizes = sizes.astype(np.float64)[members]
         return np.multiply.reduceat(axis_sizes, starts[:-1]) if len(self) else axis_sizes
 
     @cached_property

@@ -323,7 +323,7 @@ def tables_of(problem: Problem, costs: Array) -> list[Array]:
 
 def largest_of(problem: Problem, costs: Array) -> list[int | float]:
     """Return the largest cost of each group from the cells of all groups, one group after another."""
-    cells = problem.groups.cells(problem.model.sizes).astype(np.int64)
+    cells = problem.groups.cells(problem.model.size_array).astype(np.int64)
     largest: list[int | float] = np.maximum.reduceat(costs, np.cumsum(cells) - cells).tolist() if len(cells) else []
     return largest
 

@@ -23,7 +23,7 @@ MAX_WRITTEN_RATIO = 4.0
 
 def written_bytes(problem: Problem) -> float:
     """Return the bytes of a problem's tables if they are written out: the least memory limit of estimates."""
-    return FLOAT_BYTES * float(problem.groups.cells(problem.model.sizes).sum())
+    return FLOAT_BYTES * float(problem.groups.cells(problem.model.size_array).sum())
 
 
 def can_write_tables(problem: Problem, memory_bytes: int) -> bool:

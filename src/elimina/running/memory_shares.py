@@ -58,7 +58,7 @@ class Shares(NamedTuple):
 
 def cells_of(problem: Problem) -> int:
     """Return the total number of cells of all groups' tables, exact up to 2^53."""
-    return int(problem.groups.cells(problem.model.sizes).sum())
+    return int(problem.groups.cells(problem.model.size_array).sum())
 
 
 def can_copy(cells: int, tables: int, memory: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from elimina.planning.machine import BOUNDED_TABLE_SECONDS
 from elimina.result import Result
 from elimina.strategies import conditions as when
 from elimina.strategies import elimination as eliminate
@@ -39,7 +40,8 @@ def _provide_estimate(facts: Facts, _: Row) -> Attempt:
         result: Result | None = _first_posteriors(facts, seconds)
         return cheaper(seconds) if result is None and cheaper is not None else result
 
-    facts.call.fallback, facts.call.fallback_after = fallback, FIRST_BOUNDS_AGE_SECONDS
+    facts.call.fallback = fallback
+    facts.call.fallback_after = max(FIRST_BOUNDS_AGE_SECONDS, BOUNDED_TABLE_SECONDS * len(facts.problem.tables))
     return Attempt()
 
 
