@@ -118,7 +118,7 @@ def test_refused() -> None:
     with pytest.raises(InputError, match="neither true nor false"):
         bool(cp.all_different([x, y]))
     b = m.bool_var()
-    with pytest.raises(InputError, match="2 and 1 variable"):
+    with pytest.raises(InputError, match="2 xs and 1 ys"):
         m.add(cp.inverse([x, y], [x]), only_if=b)
     with pytest.raises(InputError, match="the row \\(1,\\) has 1 value for 2 variables"):
         m.add(cp.table([x, y], [(1,)]), iff=b)

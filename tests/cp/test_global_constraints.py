@@ -464,7 +464,7 @@ def test_bins_are_domain_consistent_each(scale: int) -> None:
         (lambda m, x: m.regular([x], [{0: 0, 10**12: 0}], 0, [0]), "too many"),
         (lambda m, x: m.all_different([x], "arc"), "value, bounds or domain, not 'arc'"),
         (lambda m, x: m.element([], x), "no items"),
-        (lambda m, x: m.inverse([x], []), "1 and 0 elements"),
+        (lambda m, x: m.inverse([x], []), "1 xs and 0 ys"),
         (lambda m, x: m.cumulative([x], [1, 2], [1], 2), "1 starts and 2 durations"),
         (lambda m, x: m.bin_packing_load([x], [x], [-1]), "a size is at least 0"),
         (lambda m, x: m.post("regular", [x], 2, 1, [1], 1, [1]), "a row for each state"),
