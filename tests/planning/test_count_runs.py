@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import elimina
 from elimina.planning import count_runs
-from elimina.planning.count_runs import count_bits, moduli
+from elimina.planning.count_runs import count_bits, moduli, prime_runs
 from elimina.problem.preparation import prepare
 from elimina.running.sweep import Sweep
 from tests import calls
@@ -49,6 +49,11 @@ def test_functions_of_other_variables_need_no_further_run(monkeypatch):
     model = functions(100)
     assert elimina.solve(model, "count").value == 3**4
     assert len(runs) == 1
+
+
+@pytest.mark.parametrize("bits", [0.5, 64.0, 64.1, 95.0, 96.5, 126.0, 500.0, 15_850.3])
+def test_the_number_of_primes_is_known_without_finding_them(bits):
+    assert prime_runs(bits) == len(moduli(bits)) - 1
 
 
 def test_a_plan_estimates_all_runs():

@@ -18,6 +18,9 @@ from elimina.problem.preparation import Problem
 _WORD_BITS = 64
 """Number of bits that the first run counts."""
 
+_PRIME_BITS = 31
+"""Number of bits that each further run counts, modulo a prime just below 2^31."""
+
 _MAX_BOUNDED_TABLES = 4096
 """Largest number of tables of a problem for which a bound on the number of solutions is computed."""
 
@@ -27,7 +30,7 @@ _MAX_BOUNDED_CELLS = 1 << 16
 
 def moduli(bits: float) -> Sequence[int]:
     """Return 2^64, followed by primes below 2^31 until their product has enough bits."""
-    result, covered, candidate = [2**_WORD_BITS], float(_WORD_BITS), 2**31 - 1
+    result, covered, candidate = [2**_WORD_BITS], float(_WORD_BITS), 2**_PRIME_BITS - 1
     while covered < bits:
         if _is_prime(candidate):
             result.append(candidate)
@@ -36,11 +39,16 @@ def moduli(bits: float) -> Sequence[int]:
     return result
 
 
+def prime_runs(bits: float) -> int:
+    """Return the number of primes in ``moduli(bits)`` without finding them: each has slightly less than 31 bits."""
+    return math.floor((bits - _WORD_BITS) / _PRIME_BITS) + 1 if bits > _WORD_BITS else 0
+
+
 def with_count_runs(plan: Plan, problem: Problem) -> Plan:
     """Return the plan with the estimated seconds of all runs; only counts take several runs."""
     if not problem.described.is_count:
         return plan
-    primes = len(moduli(count_bits(problem))) - 1
+    primes = prime_runs(count_bits(problem))
     return plan._replace(seconds=plan.seconds * (1 + PRIME_RUN * primes)) if primes else plan
 
 
