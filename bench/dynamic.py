@@ -1,12 +1,13 @@
 """Passes over hidden Markov models, beside hmmlearn or the textbook's recursions in NumPy.
 
-    python bench/dynamic.py [--repeat 3] [--record]
+    python bench/dynamic.py [--repeat 3] [--threads 1] [--record]
     python bench/dynamic.py --wide [--record]
 
 A chain of 10 and one of 50 states, each with 20 symbols, all numbers drawn at random: one sequence, and many. Both run
 on one pinned core in one process, in turns; the figures are medians of processor time. The peers are the textbook's
 recursions (Rabiner 1989) in NumPy, which do one step of one sequence at a time, and hmmlearn, which has no filtering,
 where it is installed. The time of an iteration of expectation maximisation is that of some iterations less that of one.
+With several threads, the figures are wall time, and no core is pinned.
 
 With ``--wide``, one sequence of 100,000 steps of a chain of 1,000 states: each step reads a matrix of 8 MB, and the
 speed is compared with that of NumPy's product of such a matrix with a vector, and of its sum of an array beyond all
@@ -35,6 +36,7 @@ import elimina
 from record import Record
 
 Floats = NDArray[np.float64]
+Clock = Callable[[], float]
 
 SHAPES = (
     (10, 1, 1_000),
@@ -58,11 +60,11 @@ WIDE_STATES, WIDE_STEPS = 1_000, 100_000
 
 
 class Ours:
-    """elimina on one thread: see ``Textbook``."""
+    """elimina: see ``Textbook``."""
 
-    def __init__(self, start: Floats, transition: Floats, emission: Floats) -> None:
+    def __init__(self, start: Floats, transition: Floats, emission: Floats, threads: int) -> None:
         self._model = elimina.DynamicModel.hidden_markov(start, transition, emission)
-        self._options = elimina.Options(threads=1)
+        self._options = elimina.Options(threads=threads, device="cpu")
 
     def filter(self, symbols: NDArray[Any], lengths: list[int]) -> Floats:
         return self._model.filter(symbols, lengths=lengths, options=self._options).marginals["state"]
@@ -74,9 +76,7 @@ class Ours:
         return self._model.viterbi(symbols, lengths=lengths, options=self._options)[0]["state"]
 
     def fit(self, symbols: NDArray[Any], lengths: list[int], iterations: int) -> Floats:
-        options = elimina.FitOptions(
-            start="model", tolerance=0, max_iterations=iterations, planning=elimina.Options(threads=1, device="cpu")
-        )
+        options = elimina.FitOptions(start="model", tolerance=0, max_iterations=iterations, planning=self._options)
         fit = elimina.fit(self._model, symbols, lengths=lengths, prior=0, options=options)
         assert fit.iterations == iterations
         return np.array(fit.log_likelihoods)
@@ -172,39 +172,41 @@ def _parts(symbols: NDArray[Any], lengths: list[int]) -> list[NDArray[Any]]:
     return np.split(symbols, np.cumsum(lengths)[:-1])
 
 
-def in_turns(ours: Callable[[], Any], peer: Callable[[], Any], repeat: int) -> tuple[float, float, float]:
+def in_turns(ours: Callable[[], Any], peer: Callable[[], Any], repeat: int, clock: Clock) -> tuple[float, float, float]:
     """Return the median seconds of both, and the largest difference of posteriors or the share of other states."""
     ours(), peer()
     seconds: dict[Callable[[], Any], list[float]] = {ours: [], peer: []}
     answers = {}
     for _ in range(repeat):
         for call in (ours, peer):
-            started = time.process_time()
+            started = clock()
             answers[call] = call()
-            seconds[call].append(time.process_time() - started)
+            seconds[call].append(clock() - started)
     is_path = answers[peer].ndim == 1
     differences = answers[ours] != answers[peer] if is_path else np.abs(answers[ours] - answers[peer])
     difference = float(differences.mean() if is_path else differences.max())
     return statistics.median(seconds[ours]), statistics.median(seconds[peer]), difference
 
 
-def iteration_seconds(engine: Any, symbols: NDArray[Any], lengths: list[int]) -> tuple[float, Floats]:
-    """Return the processor time of an iteration of expectation maximisation, and the log-likelihoods."""
+def iteration_seconds(engine: Any, symbols: NDArray[Any], lengths: list[int], clock: Clock) -> tuple[float, Floats]:
+    """Return the seconds of an iteration of expectation maximisation, and the log-likelihoods."""
     seconds, logs = [], np.empty(0)
     for iterations in (1, 1 + ITERATIONS):
-        started = time.process_time()
+        started = clock()
         logs = engine.fit(symbols, lengths, iterations)
-        seconds.append(time.process_time() - started)
+        seconds.append(clock() - started)
     return (seconds[1] - seconds[0]) / ITERATIONS, logs
 
 
-def fit_in_turns(ours: Ours, peer: Hmmlearn, symbols: NDArray[Any], lengths: list[int], repeat: int) -> str:
+def fit_in_turns(
+    ours: Ours, peer: Hmmlearn, symbols: NDArray[Any], lengths: list[int], repeat: int, clock: Clock
+) -> str:
     """Return the median milliseconds of an iteration of both, and their ratio; '-' if noise hides the difference."""
     seconds: dict[Any, list[float]] = {ours: [], peer: []}
     logs = {}
     for _ in range(repeat):
         for engine in (ours, peer):
-            used, logs[engine] = iteration_seconds(engine, symbols, lengths)
+            used, logs[engine] = iteration_seconds(engine, symbols, lengths, clock)
             seconds[engine].append(used)
     # hmmlearn has the log-likelihood before each iteration.
     np.testing.assert_allclose(logs[ours][: len(logs[peer])], logs[peer], rtol=1e-9)
@@ -247,10 +249,12 @@ def wide_record() -> Record:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1, help="threads of elimina; several: wall time")
     parser.add_argument("--wide", action="store_true", help="measure a chain of 1,000 states")
     parser.add_argument("--record", action="store_true", help="write bench/results/NAME.json")
     options = parser.parse_args()
-    if hasattr(os, "sched_setaffinity"):
+    clock = time.process_time if options.threads == 1 else time.perf_counter
+    if options.threads == 1 and hasattr(os, "sched_setaffinity"):
         # Cores of one machine differ by a third where others share them.
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     if options.wide:
@@ -268,35 +272,35 @@ def main() -> None:
         ("viterbi", Textbook),
         ("viterbi", Hmmlearn),
     ]
+    times = "Processor time, one core" if options.threads == 1 else f"Wall time, elimina on {options.threads} threads"
     record = Record(
-        "dynamic-models",
+        "dynamic-models" if options.threads == 1 else "dynamic-models-threads",
         [
             "states",
             "sequences",
             *(f"{name}: elimina and {peer.__name__}, ms" for name, peer in passes),
             "iteration of fit: elimina and Hmmlearn, ms",
         ],
-        f"Processor time, one core, median of {options.repeat}, and how many times faster elimina is; posteriors agree "
-        "within 1e-9.",
+        f"{times}, median of {options.repeat}, and how many times faster elimina is; posteriors agree within 1e-9.",
     )
     for states, count, steps in SHAPES:
         random = np.random.default_rng(states)
         sizes = (states, None), (states, states), (SYMBOLS, states)
         parameters = [random.dirichlet(np.ones(size), count) for size, count in sizes]
         symbols, lengths = random.integers(SYMBOLS, size=count * steps), [steps] * count
-        ours = Ours(*parameters)
+        ours = Ours(*parameters, options.threads)
         cells = []
         for name, peer in passes:
             if not has_hmmlearn if peer is Hmmlearn else count * steps > MAX_TEXTBOOK_STEPS:
                 cells.append("-")
                 continue
             calls = [functools.partial(getattr(engine, name), symbols, lengths) for engine in (ours, peer(*parameters))]
-            own, other, difference = in_turns(calls[0], calls[1], options.repeat)
+            own, other, difference = in_turns(calls[0], calls[1], options.repeat, clock)
             # Paths of equal probability differ by rounding.
             assert difference <= (1e-4 if name == "viterbi" else 1e-9), (name, peer, difference)
             cells.append(f"{1e3 * own:.2f}, {1e3 * other:.2f}: {other / own:.1f}")
         cells.append(
-            fit_in_turns(ours, Hmmlearn(*parameters), symbols, lengths, options.repeat) if has_hmmlearn else "-"
+            fit_in_turns(ours, Hmmlearn(*parameters), symbols, lengths, options.repeat, clock) if has_hmmlearn else "-"
         )
         record.add(states, f"{count:,} of {steps:,}", *cells)
         print("  ".join(f"{cell:>12}" for cell in record.rows[-1]), flush=True)

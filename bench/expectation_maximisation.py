@@ -1,11 +1,15 @@
 """Expectation maximisation with missing cells, beside pyAgrum.
 
     python bench/expectation_maximisation.py FILE [--rows 5000] [--peer-rows 500] [--repeat 3] [--record]
+    python bench/expectation_maximisation.py FILE --devices cpu cuda [--rows 1000000] [--repeat 3] [--record]
 
 Rows are sampled from the Bayesian network in FILE, and a fifth of their cells is removed. Both start from the same
 tables, with the same pseudo-count of each cell, on one thread. The figures are processor time: that of a fit of some
 iterations less that of one, for each iteration. pyAgrum gets the first rows alone, for its time is in proportion to
 them; the fit of these rows by elimina is compared with its own.
+
+With ``--devices``, elimina alone on each of them, with all cores: the seconds of an iteration, and of the first one
+with all that a fit does once.
 """
 
 from __future__ import annotations
@@ -16,7 +20,6 @@ import time
 from typing import Any
 
 import numpy as np
-import pyagrum
 
 import elimina
 from record import Record
@@ -26,14 +29,15 @@ MISSING_SHARE = 0.2
 PSEUDO_COUNT = 1.0
 
 
-def fit(model: elimina.Model, frame: Any, iterations: int) -> elimina.Fit:
-    options = elimina.FitOptions(
-        start="model", tolerance=0, max_iterations=iterations, planning=elimina.Options(threads=1, device="cpu")
-    )
+def fit(model: elimina.Model, frame: Any, iterations: int, device: str = "cpu", threads: int | None = 1) -> elimina.Fit:
+    planning = elimina.Options(threads=threads, device=device)
+    options = elimina.FitOptions(start="model", tolerance=0, max_iterations=iterations, planning=planning)
     return elimina.fit(model, frame, prior=PSEUDO_COUNT, options=options)
 
 
 def fit_by_pyagrum(model: elimina.Model, frame: Any, iterations: int) -> elimina.Model:
+    import pyagrum
+
     network = elimina.to_pyagrum(model)
     learner = pyagrum.BNLearner(frame.fillna("?"), network, ["?"])
     learner.setNumberOfThreads(1)
@@ -67,17 +71,50 @@ def largest_difference(model: elimina.Model, other: elimina.Model) -> float:
     return float(max(differences))
 
 
+def devices_record(model: elimina.Model, frame: Any, name: str, devices: list[str], repeat: int) -> Record:
+    """Return the seconds of an iteration and of a fit of one iteration on each device."""
+    record = Record(
+        "parameters-by-device",
+        ["network", "rows", "device", "iteration, s", "first iteration, s", "log-likelihood"],
+        f"Wall time, all cores, median of {repeat}. First iteration: a whole fit of one iteration.",
+    )
+    for device in devices:
+        seconds: dict[int, list[float]] = {1: [], 1 + ITERATIONS: []}
+        fit(model, frame, 1, device, None)  # compiles kernels
+        for _ in range(repeat):
+            for iterations, times in seconds.items():
+                started = time.perf_counter()
+                fitted = fit(model, frame, iterations, device, None)
+                times.append(time.perf_counter() - started)
+        first, whole = map(statistics.median, seconds.values())
+        log_likelihood = f"{fitted.log_likelihoods[-1]:.6f}"
+        record.add(
+            name, f"{len(frame):,}", device, f"{(whole - first) / ITERATIONS:.2f}", f"{first:.2f}", log_likelihood
+        )
+        print(*record.rows[-1], sep="  ", flush=True)
+    return record
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", help="Bayesian network, such as alarm.bif")
     parser.add_argument("--rows", type=int, default=5000, help="number of rows")
     parser.add_argument("--peer-rows", type=int, default=500, help="number of rows of pyAgrum")
     parser.add_argument("--repeat", type=int, default=3, help="number of measurements, whose median is shown")
+    parser.add_argument("--devices", nargs="+", help="devices on which elimina is measured alone")
     parser.add_argument("--record", action="store_true", help="write bench/results/NAME.json")
     arguments = parser.parse_args()
     model = elimina.read(arguments.file)
     frame = elimina.sample(model, arguments.rows, seed=1).to_frame()
     frame = frame.mask(np.random.default_rng(1).random(frame.shape) < MISSING_SHARE)
+    if arguments.devices:
+        name = arguments.file.rpartition("/")[2]
+        record = devices_record(model, frame, name, arguments.devices, arguments.repeat)
+        if arguments.record:
+            record.save()
+        return
+    import pyagrum
+
     # From random tables each iteration increases the likelihood: pyAgrum ends where one does not.
     pyagrum.initRandom(1)
     network = elimina.to_pyagrum(model)

@@ -272,9 +272,9 @@ def calls(_: Table, args: argparse.Namespace) -> None:
 FIRST = """
 import json, sys, elimina, numpy
 sys.path[:0] = [{here!r}]
-import GPUs
+import several_gpus
 device, order = {device!r}, {order!r}
-elimina.solve(GPUs.lattice(3, 2), "pr", device=device)
+elimina.solve(several_gpus.lattice(3, 2), "pr", device=device)
 model = {model}
 given = elimina.Options(order=tuple(order), method="eliminate")
 planned = elimina.plan(model, "pr", device=device, options=given)
@@ -286,11 +286,13 @@ print(json.dumps([len(planned.steps), planned.seconds, *found]))
 def starts(_: Table, args: argparse.Namespace) -> None:
     """Time that an open GPU takes before it works: the first run of a structure in a process, less its steps."""
     device = "cpu" if args.cpu else "cuda"
-    makers = [(f"grid {n} x {n} of {size}", f"GPUs.lattice({n}, {size})") for n, size in ((12, 2), (18, 2), (6, 6))]
+    makers = [
+        (f"grid {n} x {n} of {size}", f"several_gpus.lattice({n}, {size})") for n, size in ((12, 2), (18, 2), (6, 6))
+    ]
     makers += [(path.name, f"elimina.read({str(path)!r})") for path in args.models if ".uai" in path.suffixes]
     print(f"{'open GPU, ms, median of 3':34}{'steps':>8}{'planned':>10}{'first':>10}{'later':>10}{'start':>8}")
     for name, maker in makers:
-        order = list(map(int, ordered(eval(maker, {"GPUs": sys.modules[__name__], "elimina": elimina}))))
+        order = list(map(int, ordered(eval(maker, {"several_gpus": sys.modules[__name__], "elimina": elimina}))))
         code = FIRST.format(here=str(Path(__file__).parent), device=device, order=order, model=maker)
         # The first process compiles the kernels.
         shown = [json.loads(subprocess.check_output([sys.executable, "-c", code])) for _ in range(4)][1:]
