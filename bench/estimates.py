@@ -109,7 +109,7 @@ def _answer(question: Question, sender: Connection) -> None:
     sender.send(limit or UNLIMITED_SECONDS)
     options = elimina.Options(threads=question.threads, exact=question.is_exact)
     if question.method != "auto":
-        estimation.METHODS = tuple(method for method in estimation.METHODS if method.run.__name__ == question.method)
+        estimation.METHODS = tuple(row for row in estimation.METHODS if row.method.run.__name__ == question.method)
     begun, processor_begun = time.perf_counter(), time.process_time()
     signal.signal(signal.SIGPROF, _interrupt)
     signal.setitimer(signal.ITIMER_PROF, question.seconds or 0)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from elimina.methods import estimation as module
-from elimina.methods import generalised_belief_propagation as generalised
-from elimina.methods import join_graph_propagation, sum_estimate
+from elimina.methods import sum_estimate, sum_estimation
 from elimina.methods.estimate_choice import DOUBT_SHARE
-from elimina.methods.estimation import Estimation, Method
-from elimina.methods.sum_estimate import EstimateMethod, Limits, SumEstimate, hellinger_distances
+from elimina.methods.estimate_methods import EstimateMethod
+from elimina.methods.estimation import Estimation, MarginalMethod
+from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
 from elimina.model.model import Model
 from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import prepare
@@ -31,7 +31,12 @@ def methods(monkeypatch: pytest.MonkeyPatch, *rows: tuple[list[SumEstimate], int
     def run_of(estimates: list[SumEstimate]) -> Callable[..., Iterator[SumEstimate]]:
         return lambda *_: iter(estimates)
 
-    monkeypatch.setattr(module, "METHODS", tuple(Method(run_of(made), trust, 0.5) for made, trust in rows))
+    use(monkeypatch, *((run_of(made), trust) for made, trust in rows))
+
+
+def use(monkeypatch: pytest.MonkeyPatch, *rows: tuple[Callable[..., Iterator[SumEstimate]], int]) -> None:
+    methods = tuple(MarginalMethod(EstimateMethod(run), trust, 0.5) for run, trust in rows)
+    monkeypatch.setattr(module, "METHODS", methods)
 
 
 def answers() -> list[SumEstimate]:
@@ -104,7 +109,7 @@ def test_turns_are_shared_by_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return run
 
-    monkeypatch.setattr(module, "METHODS", (Method(busy("short", 0.01), 1, 0.5), Method(busy("long", 0.05), 1, 0.5)))
+    use(monkeypatch, (busy("short", 0.01), 1), (busy("long", 0.05), 1))
     list(Estimation(PROBLEM, CheckedOptions(), 1 << 20).improve(clock.monotonic() + 1))
     assert turns.count("short") >= 2 * turns.count("long") >= 2
 
@@ -118,11 +123,11 @@ def test_a_method_without_an_estimate_waits_for_more_time(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("coupling", [30.0, 200.0])
-@pytest.mark.parametrize("approximation", module.METHODS, ids=lambda row: row.run.__name__)
-def test_no_method_proves_that_a_positive_model_is_impossible(approximation: Method, coupling: float) -> None:
+@pytest.mark.parametrize("approximation", module.METHODS, ids=lambda row: row.method.run.__name__)
+def test_no_method_proves_that_a_positive_model_is_impossible(approximation: MarginalMethod, coupling: float) -> None:
     problem = prepare(grid(7, 7, coupling), "mar", {})
     limits = Limits(time.monotonic() + 1.5, 1 << 18)
-    for estimate in approximation.run(problem, CheckedOptions(device="cpu"), limits):
+    for estimate in approximation.method.run(problem, CheckedOptions(device="cpu"), limits):
         assert not estimate.is_zero
         if limits.is_over:
             break
@@ -142,25 +147,37 @@ def test_methods_that_wait_stay_in_their_sequence(monkeypatch: pytest.MonkeyPatc
 
         return run
 
-    monkeypatch.setattr(
-        module, "METHODS", (Method(waiting("slow", 0.004), 1, 0.5), Method(waiting("quick", 0.002), 1, 0.5))
-    )
+    use(monkeypatch, (waiting("slow", 0.004), 1), (waiting("quick", 0.002), 1))
     running = Estimation(PROBLEM, CheckedOptions(), 1 << 20)
     for _ in range(2):
         list(running.improve(clock.monotonic() + 60))
     assert turns == ["slow", "quick", "slow", "quick"]
 
 
-@pytest.mark.parametrize(
-    "approximation", [join_graph_propagation.propagate, generalised.generalised_belief_propagation]
-)
+@pytest.mark.parametrize("begins_late", [True, False])
 @pytest.mark.parametrize("has_estimate", [True, False])
-def test_long_first_estimates_wait_if_there_is_another(
-    approximation: EstimateMethod, has_estimate: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for method in (join_graph_propagation, generalised):
-        monkeypatch.setattr(method, "VARIABLE_SECONDS", 1e3)
+def test_a_method_without_enough_time_waits(begins_late: bool, has_estimate: bool) -> None:
+    def run(*_: object) -> Iterator[SumEstimate]:
+        yield SumEstimate("slow")
+        yield estimate("slow", 0.3, 0.1)
+        yield estimate("slow", 0.3, 0.05)
+
     limits = Limits(time.monotonic() + 60, 1 << 28)
     limits.has_estimate = has_estimate
-    first = next(approximation(prepare(grid(3, 3, 0.5), "mar", {}), CheckedOptions(device="cpu"), limits))
-    assert (first.shares is None) == has_estimate
+    made = EstimateMethod(run, 1e3, begins_late).estimates(PROBLEM, CheckedOptions(), limits)
+    if has_estimate or not begins_late:
+        assert [next(made).method for _ in range(3)] == ["none"] * 3
+        limits.deadline += 1e6
+    assert [(answer.method, answer.error) for answer in made] == [("slow", np.inf), ("slow", 0.1), ("slow", 0.05)]
+
+
+@pytest.mark.parametrize("has_estimate", [True, False])
+def test_methods_of_sums_wait_too(has_estimate: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    slow = EstimateMethod(lambda *_: iter([estimate("slow", 0.3, 0.1)]), 1e3)
+    quick = EstimateMethod(lambda *_: iter([estimate("quick", 0.3, 0.2)] if has_estimate else []))
+    rows = tuple(sum_estimation.SumMethod(method, 0.3) for method in (quick, slow))
+    monkeypatch.setattr(sum_estimation, "SUM_METHODS", rows)
+    monkeypatch.setattr(sum_estimation, "IMPORTANCE_SAMPLING", slow)
+    running = sum_estimation.SumEstimation(PROBLEM, "pr", CheckedOptions(), 1 << 28)
+    answers = [answer.stats["method"] for answer in running.improve(time.monotonic() + 60)]
+    assert answers == ["quick"] * has_estimate

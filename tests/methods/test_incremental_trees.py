@@ -16,6 +16,7 @@ import elimina
 from elimina._core import LinkedTrees, RankedFactors, TreesTooLargeError
 from elimina.methods import estimation
 from elimina.methods import incremental_trees as estimates
+from elimina.methods.estimate_methods import INCREMENTAL_TREES
 from elimina.methods.factor_lists import factors_of
 from elimina.methods.incremental_trees import incremental_trees
 from elimina.methods.sum_estimate import Limits, hellinger_distances
@@ -293,7 +294,7 @@ def test_tables_that_do_not_fit_are_refused():
 
 
 def test_estimates_without_numbers_are_passed_over(monkeypatch):
-    monkeypatch.setattr(estimation, "METHODS", (estimation.Method(incremental_trees, 1, 1.0),))
+    monkeypatch.setattr(estimation, "METHODS", (estimation.MarginalMethod(INCREMENTAL_TREES, 1, 1.0),))
     running = estimation.Estimation(prepare(spin_grid(6, 0), "pr", {}), CheckedOptions(), 1 << 26)
     assert list(running.improve(time.monotonic() - 1)) == []
     assert running.best is None

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from elimina import Interval, Model, Options, solve
-from elimina.methods import join_graph_propagation, message_sweeps
+from elimina.methods import message_sweeps, sum_estimation
 from elimina.methods.bound_optimisation import BoundOptimisation
 from elimina.methods.count_bounds import sum_of
 from elimina.methods.importance_sampling import importance_sampling
@@ -262,7 +262,10 @@ def test_propagation_on_colourings_does_not_claim_to_be_sure():
 
 def test_a_large_model_is_estimated_before_its_join_graph_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_sweeps, "MIN_VARIABLES", 0)
-    monkeypatch.setattr(join_graph_propagation, "VARIABLE_SECONDS", 1e3)
+    slow = [
+        row._replace(method=row.method._replace(seconds_per_variable=1e3)) for row in sum_estimation.SUM_METHODS[1:]
+    ]
+    monkeypatch.setattr(sum_estimation, "SUM_METHODS", (sum_estimation.SUM_METHODS[0], *slow))
     problem = prepare(grid(3, 3, 0.5), "pr", {})
     estimation = SumEstimation(problem, "pr", CheckedOptions(device="cpu"), 1 << 28)
     first = next(estimation.improve(time.monotonic() + 60))

@@ -111,7 +111,7 @@ def belief_waves(problem: Problem, options: CheckedOptions, limits: Limits) -> I
     if not options.may_use_gpu or table_bytes(problem) > limits.memory_bytes:
         return
     starts, members = problem.groups.scopes
-    axis_sizes = np.array(problem.model.sizes, dtype=np.float64)[members]
+    axis_sizes = problem.model.size_array[members].astype(np.float64)
     cells = np.multiply.reduceat(axis_sizes, starts[:-1]) if len(members) else np.empty(0)
     if not len(cells) or cells.max() > MAX_CELLS or np.diff(starts).max() > MAX_AXES:
         return

@@ -55,9 +55,6 @@ ROUNDS_SHARE = 0.5
 """Largest share of the memory for rounds; the rest is for blocks. The smallest of ``MAX_ROUNDS`` may exceed this
 share."""
 
-BLOCK_SECONDS = 3e-4
-"""Seconds per variable for making the blocks and for the first sweeps."""
-
 TRIAL_ROUNDS, STUCK_RATIO, MIN_STUCK_ERROR = 6, 1.4, 0.003
 """Number of rounds after which stuck chains get replicas, and two limits. Chains are stuck if they exceed both limits.
 Squared errors are estimated from the differences between chains, and from those between half chains. The first limit is
@@ -319,8 +316,6 @@ def block_gibbs(problem: Problem, options: CheckedOptions, limits: Limits) -> It
     least_rounds = MAX_ROUNDS[-1]
     if not len(sizes) or (least_rounds + 1) * round_bytes(CHAINS, sizes) > free_bytes:
         return
-    while BLOCK_SECONDS * len(sizes) > limits.seconds:
-        yield SumEstimate(METHOD)
     factors = limits.factors_of(problem)
     if factors.log_scale == -math.inf or not (factors.values > 0).all():
         return

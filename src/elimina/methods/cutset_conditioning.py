@@ -25,9 +25,6 @@ from elimina.problem.preparation import Problem
 
 NAME = "cutset conditioning"
 
-_VARIABLE_SECONDS = 5e-4
-"""Seconds per variable of the search for an order and a cutset."""
-
 _ORDER_SHARE, _MIN_ORDER_SECONDS, _MAX_ORDER_SECONDS = 0.02, 0.05, 0.5
 """Share of the remaining time for the order search, and its limits in seconds."""
 
@@ -66,18 +63,17 @@ def cutset_conditioning(problem: Problem, options: CheckedOptions, limits: Limit
         return
     factors: FactorList | None = None
     while True:
-        if _VARIABLE_SECONDS * len(problem.free) < limits.seconds:
-            factors = factors or limits.factors_of(problem)
-            if factors.log_scale == -math.inf or not factors.is_complete:
+        factors = factors or limits.factors_of(problem)
+        if factors.log_scale == -math.inf or not factors.is_complete:
+            return
+        try:
+            conditioning = _conditioning(problem, factors, options, limits)
+            if conditioning is not None and _is_timely(conditioning, limits) and conditioning.run(limits.seconds):
+                if conditioning.is_accurate:
+                    yield _exact(problem, factors, conditioning)
                 return
-            try:
-                conditioning = _conditioning(problem, factors, options, limits)
-                if conditioning is not None and _is_timely(conditioning, limits) and conditioning.run(limits.seconds):
-                    if conditioning.is_accurate:
-                        yield _exact(problem, factors, conditioning)
-                    return
-            except Stopped:
-                pass
+        except Stopped:
+            pass
         yield SumEstimate(NAME)
 
 

@@ -10,46 +10,49 @@ from typing import NamedTuple
 import numpy as np
 
 from elimina._core import stopped
-from elimina.methods.belief_waves import belief_waves
-from elimina.methods.block_gibbs import block_gibbs
-from elimina.methods.cutset_conditioning import cutset_conditioning
 from elimina.methods.estimate_choice import Candidate, choose_estimate
-from elimina.methods.generalised_belief_propagation import generalised_belief_propagation
-from elimina.methods.importance_sampling import importance_sampling
-from elimina.methods.incremental_trees import incremental_trees
-from elimina.methods.join_graph_propagation import propagate
-from elimina.methods.message_sweeps import belief_propagation
-from elimina.methods.sum_estimate import EstimateMethod, Limits, SumEstimate
+from elimina.methods.estimate_methods import (
+    BELIEF_PROPAGATION,
+    BELIEF_WAVES,
+    BLOCK_GIBBS,
+    CUTSET_CONDITIONING,
+    GENERALISED_BELIEF_PROPAGATION,
+    IMPORTANCE_SAMPLING,
+    INCREMENTAL_TREES,
+    JOIN_GRAPH_PROPAGATION,
+    EstimateMethod,
+)
+from elimina.methods.sum_estimate import Limits, SumEstimate
 from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem
 
 
-class Method(NamedTuple):
-    """An approximate method, with its rank and its share of the time.
+class MarginalMethod(NamedTuple):
+    """An approximate method for marginals, with its rank and its share of the time.
 
     Attributes:
-        run: Function that yields its estimates.
+        method: The method.
         trust: Rank among methods whose estimates contradict each other; from ``RELIABLE_TRUST`` on, the method's own
             errors are reliable.
         time_share: Share of the time, relative to the shares of the other methods that still run.
         is_exact: True if the method gives only exact answers.
     """
 
-    run: EstimateMethod
+    method: EstimateMethod
     trust: int
     time_share: float
     is_exact: bool = False
 
 
 METHODS = (
-    Method(belief_waves, 1, 0.2),
-    Method(belief_propagation, 1, 0.2),
-    Method(propagate, 1, 0.2),
-    Method(cutset_conditioning, 4, 0.2, is_exact=True),
-    Method(generalised_belief_propagation, 2, 0.3),
-    Method(incremental_trees, 3, 0.4),
-    Method(importance_sampling, 3, 0.4),
-    Method(block_gibbs, 3, 0.4),
+    MarginalMethod(BELIEF_WAVES, 1, 0.2),
+    MarginalMethod(BELIEF_PROPAGATION, 1, 0.2),
+    MarginalMethod(JOIN_GRAPH_PROPAGATION, 1, 0.2),
+    MarginalMethod(CUTSET_CONDITIONING, 4, 0.2, is_exact=True),
+    MarginalMethod(GENERALISED_BELIEF_PROPAGATION, 2, 0.3),
+    MarginalMethod(INCREMENTAL_TREES, 3, 0.4),
+    MarginalMethod(IMPORTANCE_SAMPLING, 3, 0.4),
+    MarginalMethod(BLOCK_GIBBS, 3, 0.4),
 )
 """Approximate methods in the order of their first turns."""
 
@@ -72,7 +75,7 @@ class _Run:
     """State of a running method: its time so far, and its best estimate.
 
     Args:
-        method: The method.
+        row: The method.
         estimates: Generator of the method's estimates.
 
     Attributes:
@@ -81,8 +84,8 @@ class _Run:
         is_waiting: True if the method cannot make an estimate in the remaining time.
     """
 
-    def __init__(self, method: Method, estimates: Iterator[SumEstimate]) -> None:
-        self.method, self._estimates = method, estimates
+    def __init__(self, row: MarginalMethod, estimates: Iterator[SumEstimate]) -> None:
+        self.row, self._estimates = row, estimates
         self.seconds = 0.0
         self.best: SumEstimate | None = None
         self.is_done = self.is_waiting = False
@@ -90,7 +93,7 @@ class _Run:
     @property
     def turn(self) -> float:
         """Time so far relative to the method's share; the method with the smallest value gets the next turn."""
-        return self.seconds / self.method.time_share
+        return self.seconds / self.row.time_share
 
     def advance(self) -> None:
         """Make the next estimate; store it if it has marginals or proves a sum of 0, and has the least error so far.
@@ -140,8 +143,8 @@ class Estimation:
 
         self._limits = Limits(-math.inf, memory_bytes, options.seed, None if find_order is None else find_positions)
         self._sizes = problem.free_sizes
-        methods = [method for method in METHODS if method.is_exact or not options.exact]
-        self._runs = [_Run(method, method.run(problem, options, self._limits)) for method in methods]
+        rows = [row for row in METHODS if row.is_exact or not options.exact]
+        self._runs = [_Run(row, row.method.estimates(problem, options, self._limits)) for row in rows]
         self.best: SumEstimate | None = None
 
     @property
@@ -191,5 +194,5 @@ class Estimation:
         return self.best is not None and self.best.method in methods
 
     def _chosen(self) -> SumEstimate | None:
-        candidates = [Candidate(run.best, run.method.trust) for run in self._runs if run.best is not None]
+        candidates = [Candidate(run.best, run.row.trust) for run in self._runs if run.best is not None]
         return choose_estimate(candidates, self._sizes)

@@ -71,10 +71,6 @@ UNKNOWN_ERROR = 0.5
 """Estimated error of the first graph's marginals, for which there are no others to compare with."""
 
 
-VARIABLE_SECONDS = 1e-5
-"""Expected seconds until the first estimate, for each variable."""
-
-
 class _Regions:
     """Region graphs of a problem, each with larger regions than the previous one.
 
@@ -156,10 +152,6 @@ def generalised_belief_propagation(problem: Problem, options: CheckedOptions, li
     sizes = problem.free_sizes
     if 8 * float(problem.groups.cells(problem.model.size_array).sum()) > limits.memory_bytes:
         return
-    while limits.has_estimate and VARIABLE_SECONDS * len(sizes) > limits.seconds:
-        yield SumEstimate(METHOD)
-        if limits.is_over:
-            return
     factors = limits.factors_of(problem)
     if factors.log_scale == -math.inf:
         yield SumEstimate(METHOD, -math.inf, 0.0)

@@ -35,9 +35,6 @@ _METHOD = "importance sampling"
 _QUICK_SECONDS = 0.05
 """Estimated time of the first mini-buckets."""
 
-_VARIABLE_SECONDS = 5e-5
-"""Seconds for each variable until the first samples are drawn, mostly for mini-buckets."""
-
 _MAX_SEARCHED_VARIABLES = 10_000
 """Largest number of variables for which an elimination order is searched: for more, the search takes far longer than
 the first mini-buckets."""
@@ -167,7 +164,7 @@ class Estimator:
     def __init__(self, problem: Problem, form: SampleForm, seed: int, threads: int) -> None:
         self.form, self._seed, self._threads = form, seed, threads
         self.weights, self.samples = WeightStatistics(), 0
-        sizes = np.array(problem.model.sizes, dtype=np.int64)
+        sizes = problem.model.size_array
         rows = sizes[list(form.proposal.variables)]
         self._starts = np.cumsum(rows) - rows
         # A column for each state s. Rows: for each fold, the weight of its samples with s; then two sums over groups,
@@ -408,8 +405,6 @@ def _rungs(problem: Problem, options: CheckedOptions, limits: Limits) -> Iterato
         ImpossibleEvidenceError: The sum is 0.
     """
     memory = limits.memory_bytes
-    while _VARIABLE_SECONDS * len(problem.free) > limits.seconds:
-        yield ()
     is_quick = options.order == "auto"
     if is_quick and limits.order is not None and len(problem.free) > _MAX_SEARCHED_VARIABLES:
         order = tuple([problem.free[position] for position in limits.order])

@@ -40,9 +40,6 @@ _ORDER_SECONDS, _MAX_SEARCHED_VARIABLES = 0.3, 10_000
 """Time limit of the search for an order, and largest number of variables for which the search finds a better order than
 min-fill in this time."""
 
-_VARIABLE_SECONDS = 2e-4
-"""Seconds that the first trees and their passes take for each variable, on graphs such as grids."""
-
 _FACTOR_COPIES = 2
 """Copies of the factors: one in the variables' sequence in the model, one in elimination order."""
 
@@ -104,10 +101,6 @@ def incremental_trees(problem: Problem, options: CheckedOptions, limits: Limits)
     """
     if _FACTOR_COPIES * table_bytes(problem) > limits.memory_bytes:
         return
-    while _VARIABLE_SECONDS * len(problem.free) > limits.seconds:
-        yield SumEstimate(NAME)
-        if limits.is_over:
-            return
     factors = limits.factors_of(problem)
     if factors.log_scale == -math.inf:
         yield _zero(problem)

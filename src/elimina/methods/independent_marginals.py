@@ -41,7 +41,7 @@ def independent_posteriors(model: Model, evidence: Evidence, query: Sequence[str
     indices = indices_asked(model, "mar", query)
     asked = np.arange(len(model.variables)) if indices is None else np.array(indices, dtype=np.int64)
     variables = model.variables if indices is None else [model.variables[v] for v in indices]
-    sizes = np.array(model.sizes, dtype=np.int64)[asked]
+    sizes = model.size_array[asked]
     ends = sizes.cumsum()
     if sizes.sum() > MAX_STATES:
         return None

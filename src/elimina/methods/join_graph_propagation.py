@@ -52,9 +52,6 @@ DIFFERENCE_FACTOR = 2.0
 distance alone is too small, because the errors of both graphs are similar and mostly have the same causes. The factor
 is fitted to random models, and to files of the UAI competitions."""
 
-VARIABLE_SECONDS = 4e-6
-"""Expected seconds until the first estimate, for each variable."""
-
 UNKNOWN_ERROR = 0.5
 """Estimated error of the first graph's marginals, for which there are no others to compare with."""
 
@@ -176,7 +173,7 @@ def propagate(problem: Problem, options: CheckedOptions, limits: Limits) -> Iter
     before: NDArray[np.float64] | None = None
     log_before = math.inf
     larger: Iterator[Rung] | None = None
-    preparation = VARIABLE_SECONDS * len(sizes) if limits.has_estimate else 0.0
+    preparation = 0.0
     while True:
         while preparation > limits.seconds:
             yield SumEstimate(METHOD)

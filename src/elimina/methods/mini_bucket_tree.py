@@ -69,7 +69,7 @@ class MiniBucketTree(NamedTuple):
             sides: Number of sides (upper or lower bound) whose tables are in memory at the same time.
             memory_bytes: Memory limit of tables and parameters, in bytes.
         """
-        sizes = np.array(problem.model.sizes, dtype=np.float64)
+        sizes = problem.model.size_array.astype(np.float64)
         planned = plan_tree(problem.groups.scopes, problem.model.sizes, order, (), ibound)
         starts, members = planned.separators
         bits = np.concatenate([[0.0], np.cumsum(np.log2(sizes)[members])])

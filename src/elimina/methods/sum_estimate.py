@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from elimina._core import stopped
 from elimina.methods.factor_lists import FactorList, factors_of
-from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem
 from elimina.result import Interval
 
@@ -141,10 +140,6 @@ class SumEstimate(NamedTuple):
         reaches = [self.log_z - self.interval.low, self.interval.high - self.log_z]
         reach = max((end for end in reaches if 0 <= end < math.inf), default=0.0) / _USUAL_REACH
         return max(self.log_z_error, math.pow(self.log_z_error, 1 - _REACH_POWER) * math.pow(reach, _REACH_POWER))
-
-
-EstimateMethod = Callable[[Problem, CheckedOptions, Limits], Iterator[SumEstimate]]
-"""A method that yields improving estimates until its deadline, and ends when it cannot improve further."""
 
 
 def log10_interval(interval: Interval | None, log_factor: float = 0.0) -> Interval | None:

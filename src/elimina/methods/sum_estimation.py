@@ -13,13 +13,16 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from elimina.methods.count_bounds import integers_between, sum_of
-from elimina.methods.generalised_belief_propagation import generalised_belief_propagation
-from elimina.methods.importance_sampling import importance_sampling
-from elimina.methods.incremental_trees import incremental_trees
+from elimina.methods.estimate_methods import (
+    BELIEF_PROPAGATION,
+    GENERALISED_BELIEF_PROPAGATION,
+    IMPORTANCE_SAMPLING,
+    INCREMENTAL_TREES,
+    JOIN_GRAPH_PROPAGATION,
+    EstimateMethod,
+)
 from elimina.methods.join_graph_propagation import METHOD as JOIN_GRAPH
-from elimina.methods.join_graph_propagation import propagate
-from elimina.methods.message_sweeps import belief_propagation
-from elimina.methods.sum_estimate import EstimateMethod, Limits, SumEstimate, log10_interval
+from elimina.methods.sum_estimate import Limits, SumEstimate, log10_interval
 from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import Problem
 from elimina.problem.tasks import Task, described
@@ -32,19 +35,21 @@ class SumMethod(NamedTuple):
     """A method without samples, and its share of the time.
 
     Attributes:
-        run: Function that yields its estimates.
+        method: The method.
         time_share: Share of the time of all estimates.
+        replaces_first: True if each of its sums replaces the first sum, from which the others' distances are measured.
     """
 
-    run: EstimateMethod
+    method: EstimateMethod
     time_share: float
+    replaces_first: bool = False
 
 
 SUM_METHODS = (
-    SumMethod(belief_propagation, 0.3),
-    SumMethod(propagate, 0.15),
-    SumMethod(generalised_belief_propagation, 0.15),
-    SumMethod(incremental_trees, 0.2),
+    SumMethod(BELIEF_PROPAGATION, 0.3, replaces_first=True),
+    SumMethod(JOIN_GRAPH_PROPAGATION, 0.15),
+    SumMethod(GENERALISED_BELIEF_PROPAGATION, 0.15),
+    SumMethod(INCREMENTAL_TREES, 0.2),
 )
 """Methods without samples, in the order in which they run. They converge soon or not at all, so samples get the
 remaining time."""
@@ -75,8 +80,8 @@ class SumEstimation:
         if described(task).is_count:
             problem = sum_of(problem)
         self._limits = Limits(-math.inf, memory_bytes, options.seed)
-        self._runs = [(method, method.run(problem, options, self._limits)) for method in SUM_METHODS]
-        self._samples = importance_sampling(problem, options, self._limits)
+        self._runs = [(row, row.method.estimates(problem, options, self._limits)) for row in SUM_METHODS]
+        self._samples = IMPORTANCE_SAMPLING.estimates(problem, options, self._limits)
         self._first_log_z: float | None = None
         self._latest: dict[SumMethod, SumEstimate] = {}
         self._of_samples: SumEstimate | None = None
@@ -94,15 +99,15 @@ class SumEstimation:
             deadline: Deadline by ``time.monotonic``.
         """
         seconds = deadline - time.monotonic()
-        for method, run in self._runs:
-            self._limits.deadline = time.monotonic() + method.time_share * seconds
+        for row, run in self._runs:
+            self._limits.deadline = time.monotonic() + row.time_share * seconds
             for estimate in run:
                 if estimate.log_z is None:
                     break
                 # The latest estimate replaces earlier ones even if its error is larger, because its approximation is
                 # finer.
-                self._latest[method] = estimate
-                if self._first_log_z is None or method.run is belief_propagation:
+                self._latest[row] = estimate
+                if self._first_log_z is None or row.replaces_first:
                     self._first_log_z = estimate.log_z
                 self._limits.has_estimate = True
                 self.estimate = self._chosen()
@@ -113,10 +118,11 @@ class SumEstimation:
                 return
         self._limits.deadline = deadline
         for estimate in self._samples:
-            if estimate.log_z is not None:
-                self._of_samples = estimate
-                self.estimate = self._chosen()
-                yield estimated_sum(self.estimate, self._task)
+            if estimate.log_z is None:
+                break
+            self._of_samples = estimate
+            self.estimate = self._chosen()
+            yield estimated_sum(self.estimate, self._task)
             if self._limits.is_over:
                 break
 

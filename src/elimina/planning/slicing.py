@@ -265,7 +265,7 @@ class Slicer:
 
     def __init__(self, problem: Problem, order: Sequence[int], machine: Machine, unsliced: Plan) -> None:
         self.order = np.array(order, dtype=np.int64)
-        self.sizes = np.array(problem.model.sizes, dtype=np.float64)
+        self.sizes = problem.model.size_array.astype(np.float64)
         self.logs = np.log(self.sizes)
         self.scopes = _Scopes(problem.groups.scopes, self.logs)
         self.item = np.dtype(unsliced.dtype).itemsize

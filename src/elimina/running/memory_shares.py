@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from elimina.problem.preparation import Problem
 
 _MAX_COPIED_CELLS = 2**26
@@ -84,7 +82,7 @@ def threads_within(problem: Problem, threads: int, memory: int) -> int:
         threads: Largest number of threads.
         memory: Memory limit in bytes.
     """
-    values = int(np.array(problem.model.sizes)[problem.groups.scopes.members].sum())
+    values = int(problem.model.size_array[problem.groups.scopes.members].sum())
     bytes_per_thread = _BYTES_PER_VALUE * values + _BYTES_PER_FUNCTION * len(problem.groups)
     return max(1, min(threads, 1 + int(_THREAD_MEMORY_SHARE * memory // max(1, bytes_per_thread))))
 

@@ -140,7 +140,7 @@ class _Subtree(NamedTuple):
 
 def _subtrees(problem: Problem, plan: Plan) -> list[_Subtree]:
     """Return the largest subtrees without decoded variables."""
-    sizes = np.array(problem.model.sizes, dtype=np.float64)
+    sizes = problem.model.size_array.astype(np.float64)
     sizes[decoded_variables(plan)] = 1
     tree = plan_tree(problem.groups.scopes, problem.model.sizes, plan.order)
     starts, separators = tree.separators
