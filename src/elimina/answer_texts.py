@@ -102,7 +102,7 @@ def json_text(value: Any) -> str:
     import json
 
     try:
-        return json.dumps(value, allow_nan=False, default=dict)
+        return json.dumps(value, allow_nan=False, default=_as_dict)
     except ValueError:
         # The value has a number that is not finite, or an integer of more digits than ``str`` writes.
         pass
@@ -112,6 +112,11 @@ def json_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(json_text, value)) + "]"
     return "null" if isinstance(value, float) else number_text(value)
+
+
+def _as_dict(mapping: Mapping[Any, Any]) -> dict[Any, Any]:
+    # The pairs of a long mapping are read in blocks; ``dict(mapping)`` would look up one key after another.
+    return dict(mapping.items())
 
 
 _MAX_SHOWN_GAP = 9.99

@@ -24,13 +24,16 @@ from elimina.answer_texts import (
     policies_lines,
 )
 from elimina.display import Displayed, bars_of, escaped, html_of, sample, table_of, with_types_as_written
-from elimina.errors import InputError
+from elimina.errors import InputError, MemoryLimitError
 from elimina.model.model import Model, rounded
 from elimina.model.named_table import states_frame
 from elimina.model.states import State
-from elimina.number_texts import counted, ends_text, log_text, number_text, probability_text, seconds_text
+from elimina.number_texts import bytes_text, counted, ends_text, log_text, number_text, probability_text, seconds_text
+from elimina.option_names import option
+from elimina.problem.merged_marginals import MergedMarginal
+from elimina.problem.merging import Merged
 from elimina.problem.tasks import DESCRIPTIONS, described
-from elimina.system import cached_property
+from elimina.system import available_memory, cached_property
 
 if TYPE_CHECKING:
     from elimina.model.policy import Policy
@@ -49,6 +52,15 @@ def in_terms_of(result: Result, model: Model) -> Result:
         return result
     return result.replace(assignment={v.name: result.assignment[v.name] for v in model.variables})
 
+
+_STATE_BYTES = 40
+"""Bytes of a state of all posteriors together: its probability, as an array's element or in a dict."""
+
+MAX_DICT_STATES = 1 << 16
+"""States of the largest domain with merged states whose marginal is a dict."""
+
+_LARGE_MARGINALS_BYTES = 1 << 26
+"""Bytes of posteriors above which they are compared with the free memory."""
 
 JUNCTION_TREE = "junction tree"
 """``stats["structure"]`` of marginals that one junction tree made."""
@@ -191,29 +203,68 @@ class Delivery(NamedTuple):
     ended: float
 
 
-class Marginals(Mapping[str, dict[State, float]]):
+def check_room(variables: Sequence[Variable]) -> None:
+    """Raise ``MemoryLimitError`` if the probabilities of all states of some variables exceed the free memory."""
+    needed = _STATE_BYTES * sum(variable.size for variable in variables)
+    if needed > _LARGE_MARGINALS_BYTES and needed > (free := available_memory()):
+        largest = max(variables, key=lambda variable: variable.size)
+        raise MemoryLimitError(
+            f"the posteriors take {bytes_text(needed)} of host memory, and {bytes_text(free)} are free: ask for other "
+            f"variables ({option('query')}) than {largest.name!r}, which has {counted(largest.size, 'state')}"
+        )
+
+
+class Marginals(Mapping[str, Mapping[State, float]]):
     """Marginals as a read-only mapping over an array: variable name -> {state: probability}.
 
     Args:
         variables: Variables with a marginal.
-        shares: Their probabilities, those of one variable after another.
+        shares: Their probabilities, those of one variable after another; of a variable in ``merged``, those of its
+            merged states.
+        merged: Name of a variable -> its merged states. They are separated only when the variable's marginal is read,
+            because its domain may be far larger than all tables. The marginal of a large domain is a mapping instead
+            of a dict, for the same reason.
     """
 
-    def __init__(self, variables: Sequence[Variable], shares: NDArray[np.float64]) -> None:
-        self._variables, self._shares = variables, shares
+    def __init__(
+        self, variables: Sequence[Variable], shares: NDArray[np.float64], merged: Mapping[str, Merged] | None = None
+    ) -> None:
+        self._variables, self._shares, self._merged = variables, shares, merged or {}
 
-    def __getitem__(self, name: str) -> dict[State, float]:
+    def __getitem__(self, name: str) -> Mapping[State, float]:
         number = self._numbers[name]
         begin, end = self._starts[number : number + 2].tolist()
-        return dict(zip(self._variables[number].all_states, self._shares[begin:end].tolist(), strict=True))
+        merged, shares = self._merged.get(name), self._shares[begin:end]
+        if merged is not None and merged.variable.size > MAX_DICT_STATES:
+            return MergedMarginal(merged, shares)
+        shares = self._separated(name, shares)
+        return dict(zip(self._variables[number].all_states, shares.tolist(), strict=True))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._numbers
 
     def __iter__(self) -> Iterator[str]:
         return (variable.name for variable in self._variables)
 
     def arrays(self) -> dict[str, NDArray[np.float64]]:
-        """Return the probabilities of each variable's states as an array, which may be written to."""
+        """Return the probabilities of each variable's states as an array, which may be written to.
+
+        Raises:
+            MemoryLimitError: The arrays do not fit into the free memory.
+        """
+        self.check_room()
         shares, ends = self._shares.copy(), itertools.pairwise(self._starts.tolist())
-        return {variable.name: shares[begin:end] for variable, (begin, end) in zip(self._variables, ends, strict=True)}
+        return {
+            variable.name: self._separated(variable.name, shares[begin:end])
+            for variable, (begin, end) in zip(self._variables, ends, strict=True)
+        }
+
+    def check_room(self) -> None:
+        """Raise ``MemoryLimitError`` if the probabilities of all states do not fit into the free memory."""
+        check_room(self._variables)
+
+    def _separated(self, name: str, shares: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self._merged[name].spread(shares) if name in self._merged else shares
 
     def __len__(self) -> int:
         return len(self._variables)
@@ -228,7 +279,9 @@ class Marginals(Mapping[str, dict[State, float]]):
 
     @cached_property
     def _starts(self) -> NDArray[np.int64]:
-        return np.cumsum([0, *(variable.size for variable in self._variables)])
+        merged = self._merged
+        sizes = (len(merged[v.name].indices) if v.name in merged else v.size for v in self._variables)
+        return np.cumsum([0, *sizes])
 
 
 class NoMarginals(Mapping[str, Mapping[Any, float]]):
@@ -398,7 +451,11 @@ class Result(Displayed):
         is null. Only the task ``tsp`` has the key ``tour``, only ``count-optima`` the key ``count``, only ranked
         assignments the key ``ranked``, only influence diagrams the key ``policies``, only bounded
         posteriors the key ``marginal_bounds``, and only an estimate the keys ``error`` and ``interval``.
+
+        Raises:
+            MemoryLimitError: The posteriors of all states do not fit into the free memory.
         """
+        self._check_room()
         fields = {"schema": SCHEMA, **{field.name: getattr(self, field.name) for field in dataclasses.fields(self)}}
         del fields["solutions"], fields["objectives"], fields["core"]
         if isinstance(self.marginals, NoMarginals):
@@ -436,7 +493,9 @@ class Result(Displayed):
             TypeError: ``library`` is not text.
             InputError: ``library`` is another one or not installed, or the answer has neither marginals nor an
                 assignment.
+            MemoryLimitError: The posteriors of all states do not fit into the free memory.
         """
+        self._check_room()
         if self.ranked:
             names = self.ranked[0].assignment
             columns = {name: [ranked.assignment[name] for ranked in self.ranked] for name in names}
@@ -450,6 +509,10 @@ class Result(Displayed):
             columns = {"variable": list(self.assignment), "state": list(self.assignment.values())}
             return states_frame(columns, {}, library)
         raise InputError(f"the answer of task {self.task} has neither marginals nor an assignment to tabulate")
+
+    def _check_room(self) -> None:
+        if isinstance(self.marginals, Marginals):
+            self.marginals.check_room()
 
     def _details(self) -> str:
         tables = "".join(
@@ -473,7 +536,7 @@ class Result(Displayed):
             states = (f"{name}={state}" for name, state in self.assignment.items())
             rows.append(("assignment", sample(states, len(self.assignment))))
         if self.marginals:
-            tops = ((name, max(values.items(), key=itemgetter(1))) for name, values in self.marginals.items())
+            tops = ((name, _mode_of(values)) for name, values in self.marginals.items())
             texts = (f"{name}={state} ({probability_text(p)})" for name, (state, p) in tops)
             rows.append(("marginals", sample(texts, len(self.marginals))))
         if self.tour is not None:
@@ -503,6 +566,11 @@ class Result(Displayed):
         lines = [labelled(rows), *policies_lines(self.policies)]
         table = marginals_table(self.marginals, max_states=MAX_PRINTED_STATES) if self.marginals else ""
         return "\n".join([*lines, table] if table else lines)
+
+
+def _mode_of(marginal: Mapping[Any, float]) -> tuple[Any, float]:
+    """Return the most probable state, the first of several, and its probability."""
+    return marginal.mode() if isinstance(marginal, MergedMarginal) else max(marginal.items(), key=itemgetter(1))
 
 
 def _error_text(error: float) -> str:

@@ -270,13 +270,21 @@ def _marginals(case: Case, model: Model, oracle: Oracle, result: Result) -> None
     if sorted(result.marginals) != sorted(names):
         raise Defect(f"marginals are of {list(result.marginals)}, not of {names}")
     for v, name in zip(asked, names, strict=True):
-        found, truth = list(result.marginals[name].items()), oracle.marginals(v)
-        states = [state_of(case["model"], v, x) for x in range(len(truth))]
+        found = list(result.marginals[name].items())
+        states = [state_of(case["model"], v, x) for x in range(model.variables[v].size)]
         if [state for state, _ in found] != states:
             raise Defect(f"the states of {name!r} are {[state for state, _ in found]}")
+        if min(p for _, p in found) < 0 or abs(sum(p for _, p in found) - 1) > max(off, 1e-6):
+            raise Defect(f"the marginals of {name!r} do not add up to 1: {dict(found)}")
+        truth = oracle.marginals(v)
+        if truth is None:
+            continue
+        bounds = result.marginal_bounds.get(name, {})
+        for (state, _), q in zip(found, truth, strict=True):
+            low, high = bounds.get(state, (0.0, 1.0))
+            if not low - off <= q <= high + off:
+                raise Defect(f"the bounds {low} to {high} on {name!r} = {state!r} exclude {q}")
         if is_estimated:
-            if abs(sum(p for _, p in found) - 1) > 1e-6:
-                raise Defect(f"the marginals of {name!r} do not add up to 1: {dict(found)}")
             continue
         if not all(abs(p - q) <= off for (_, p), q in zip(found, truth, strict=True)):
             raise Defect(f"the marginals of {name!r} are {truth}, not {dict(found)}")

@@ -141,10 +141,9 @@ class FamilyOracle(TableOracle):
         assert self.truth.log_sum is not None
         return self.truth.log_sum
 
-    def marginals(self, v: int) -> list[float]:
-        """Return the posterior of a variable."""
-        assert self.truth.marginals is not None
-        return self.truth.marginals[v]
+    def marginals(self, v: int) -> list[float] | None:
+        """Return the posterior of a variable; None if the construction does not give it."""
+        return None if self.truth.marginals is None else self.truth.marginals[v]
 
 
 def _table(scope: tuple[int, ...], table: np.ndarray, sense: str) -> Table:

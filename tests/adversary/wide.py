@@ -6,7 +6,9 @@ An answer is bounds, or an error of one line, and all that prints it takes numbe
 from __future__ import annotations
 
 import itertools
+import math
 import random
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -27,6 +29,13 @@ _SIZES = [1, 2, 3, 10, 10, 300, 2**20, 2**31 - 1]
 _METHODS = ["auto", "auto", "eliminate", "mbe", "search"]
 WRITTEN_STATES = 10**7
 """Largest number of posteriors of an answer that is written as JSON."""
+
+READ_STATES = 2**20
+"""Largest number of posteriors of a variable that are read."""
+
+LONGEST_END = 15.0
+"""Seconds that a call may take to end on a loaded machine: models have a thousand tables."""
+
 _TASKS = ["mpe", "mpe", "pr", "pr", "mar", "mmap", "count", "count-optima"]
 
 
@@ -95,18 +104,27 @@ def check(case: Case) -> None:
             str(plan), repr(plan), plan.to_json()
             return
         known: list[elimina.Bounds] = []
+        started = time.monotonic()
         limit = CLIQUE_SECONDS if case["is_clique"] else SECONDS
         call = {"time_limit": limit, "on_bounds": known.append, **asked, **case["options"]}
         found = calls.solve(model, case["task"], **call)
+        seconds = time.monotonic() - started
     except _PLAIN as error:
         if "\n" in str(error):
             raise Defect(f"an error of several lines: {error}") from error
         return
     except EliminaError as error:
         raise Defect(f"an answer or a refusal was expected, not {error!r}") from error
-    str(found), repr(found), [one.gap for one in known]
-    states = sum(map(len, found.marginals.values())) if case["task"] == "mar" and found.marginals else 0
-    if states <= WRITTEN_STATES:
+    if seconds > limit + LONGEST_END:
+        raise Defect(f"the call ended {seconds - limit:.0f} s after its limit")
+    str(found), repr(found), found._repr_html_(), [one.gap for one in known]
+    if case["task"] == "mar" and found.marginals:
+        first = model.variables[0]
+        if len(found.marginals) != len(model.variables) or first.name not in found.marginals:
+            raise Defect(f"there are {len(found.marginals)} marginals of {len(model.variables)} variables")
+        if first.size <= READ_STATES and not math.isclose(math.fsum(found.marginals[first.name].values()), 1):
+            raise Defect(f"the marginal of {first.name!r} does not add up to 1")
+    if case["task"] != "mar" or sum(model.sizes) <= WRITTEN_STATES:
         found.to_json()
     lower, upper = found.lower_bound, found.upper_bound
     if lower is not None and upper is not None and lower > upper:

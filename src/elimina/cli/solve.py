@@ -44,7 +44,17 @@ from elimina.number_texts import MAX_DIGITS, bytes_text, count_text, number_text
 from elimina.planning.solve_methods import SOLVE_METHODS, OptimumMethod, SolveMethod
 from elimina.problem.tasks import described
 from elimina.progress import Progress
-from elimina.result import Bounds, NoMarginals, Result, bounds_rows, error_rows, log10_z_rows, optima_rows, ranked_rows
+from elimina.result import (
+    Bounds,
+    Marginals,
+    NoMarginals,
+    Result,
+    bounds_rows,
+    error_rows,
+    log10_z_rows,
+    optima_rows,
+    ranked_rows,
+)
 from elimina.running.advice import advice_on
 from elimina.running.phases import with_reading
 from elimina.strategies.call import Call
@@ -286,6 +296,8 @@ def _human(result: Result, model: Model, reason: str) -> str:
         rows.append(("assignment", assignment_text(shown)))
         if hidden := len(result.assignment) - len(shown):
             rows.append(("not shown", f"{hidden:,} auxiliary variables of the constraints (--json has them)"))
+    if isinstance(result.marginals, Marginals):
+        result.marginals.check_room()
     return labelled(rows) + (f"\n{marginals_table(result.marginals)}" if result.marginals else "")
 
 
@@ -309,6 +321,8 @@ def _uai(result: Result, model: Model) -> str:
             )
         if len(result.marginals) < len(model.variables):
             raise InputError("format uai holds the marginals of all variables: leave --query out or use --format json")
+        if isinstance(result.marginals, Marginals):
+            result.marginals.check_room()
         from elimina.io.posteriors import write_marginals
 
         return write_marginals(list(values.values()) for values in result.marginals.values()).rstrip("\n")

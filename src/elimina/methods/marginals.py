@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina.display import sample
-from elimina.errors import MemoryLimitError
 from elimina.methods.bucket_elimination import eliminate
 from elimina.methods.junction_structure import MarginalQuery
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
-from elimina.number_texts import bytes_text, counted, seconds_text
+from elimina.number_texts import seconds_text
 from elimina.option_names import option
 from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.options import replace
@@ -26,26 +25,19 @@ from elimina.planning.ordering import rough_order
 from elimina.planning.packed_steps import Outputs
 from elimina.planning.plan import Plan
 from elimina.problem.preparation import Problem, prepare
-from elimina.result import Marginals, Result
+from elimina.result import Marginals, Result, check_room
 from elimina.running.advice import check_fits, check_kept
 from elimina.running.execution import Execution, statistics
 from elimina.running.plan_choice import plan_problem
 from elimina.running.planned_problem import PlannedProblem
 from elimina.running.propagated_tables import PropagatedTables, normalised
 from elimina.running.propagator import Propagator
-from elimina.system import available_memory
 
 logger = logging.getLogger("elimina")
-
-_STATE_BYTES = 40
-"""Bytes for each state while posteriors are assembled: its probability and its position."""
 
 CONTRADICTION_SECONDS = 0.1
 """Limit on the estimated seconds of a check for contradictions in evidence that is irrelevant to the query. If the
 query itself takes longer, the limit is the time of the query."""
-
-_LARGE_POSTERIOR_BYTES = 1 << 26
-"""Bytes of posteriors above which they are compared with the free memory."""
 
 
 def posteriors(
@@ -187,7 +179,7 @@ def marginals_asked(inquiry: MarginalQuery, begins: NDArray[np.int64], shares: N
     variables_asked: Sequence[Variable] = model.variables
     if not is_whole:
         variables_asked = [merged[v].variable if v in merged else model.variables[v] for v in inquiry.asked]
-    _check_room(variables_asked)
+    check_room([model.variables[v] for v in asked.tolist()])
     firsts, probabilities = np.cumsum(sizes) - sizes, shares
     is_in_sequence = len(shares) == sizes.sum() and np.array_equal(begin_of[asked], firsts)
     if not is_in_sequence:
@@ -195,24 +187,7 @@ def marginals_asked(inquiry: MarginalQuery, begins: NDArray[np.int64], shares: N
         states, is_found = np.arange(len(owners)) - np.repeat(firsts, sizes), begin_of[owners] >= 0
         probabilities = (states == observed[owners]).astype(np.float64)
         probabilities[is_found] = shares[(begin_of[owners] + states)[is_found]]
-    if merged:
-        pairs = zip(inquiry.asked, np.split(probabilities, firsts[1:]), strict=True)
-        probabilities = np.concatenate(
-            [merged[v].spread(distribution) if v in merged else distribution for v, distribution in pairs]
-        )
-    return Marginals(variables_asked, probabilities)
-
-
-def _check_room(variables: Sequence[Variable]) -> None:
-    """Raise ``MemoryLimitError`` if large posteriors do not fit into the free memory."""
-    sizes = [variable.size for variable in variables]
-    needed = _STATE_BYTES * sum(sizes)
-    if needed > _LARGE_POSTERIOR_BYTES and needed > (free := available_memory()):
-        largest = max(variables, key=lambda variable: variable.size)
-        raise MemoryLimitError(
-            f"the posteriors take {bytes_text(needed)} of host memory, and {bytes_text(free)} are free: ask for other "
-            f"variables ({option('query')}) than {largest.name!r}, which has {counted(largest.size, 'state')}"
-        )
+    return Marginals(variables_asked, probabilities, {own.variable.name: own for own in merged.values()})
 
 
 def joint_table(

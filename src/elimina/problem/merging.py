@@ -60,6 +60,20 @@ class Merged(NamedTuple):
         """Original index of each value of the smaller variable."""
         return self.values if self.others is None else np.append(self.values, self.others)
 
+    def share_of_others(self, shares: NDArray[np.float64]) -> float:
+        """Return the probability of an unlisted value, from those of the smaller variable.
+
+        If values have weights, return the probability of an unlisted value of weight 1.
+        """
+        if self.others is None:
+            return 0.0
+        total: float = self.variable.size - len(self.values)
+        if self.weights is not None:
+            weights = self.weights.astype(np.float64)
+            weights[self.values] = 0
+            total = float(weights.sum())
+        return float(shares[-1]) / total
+
     def spread(self, shares: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the probabilities of all values from those of the smaller variable, along the last axis."""
         spread = np.zeros((*shares.shape[:-1], self.variable.size))
