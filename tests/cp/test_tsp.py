@@ -233,6 +233,12 @@ def test_fixed_edges():
             solve_tsp(TourProblem("x", problem.distances, None, bad))
 
 
+def test_distances_too_far_apart_for_fixed_edges():
+    far = 10**9 * (1 - np.eye(5, dtype=np.int64))
+    with pytest.raises(InputError, match="distances of 5 cities that differ by 1,000,000,000 are too far apart"):
+        solve_tsp(TourProblem("x", far, None, [(0, 1)]))
+
+
 def test_a_limit_gives_bounds():
     problem = random_points(300, 2)
     result = solve_tsp(problem, time_limit=0.3)

@@ -140,25 +140,26 @@ def _regular(
     symbol for false.
     """
     moves, ends = checked_automaton("regular", transitions, start, accepting)
-    symbols = sorted({symbol for of_state in moves for symbol in of_state})
-    extra_symbol = symbols[-1] + 1 if symbols else 0
+    ranks = {symbol: rank for rank, symbol in enumerate(sorted({symbol for of_state in moves for symbol in of_state}))}
+    # The word consists of the ranks of symbols. All values without a transition have one additional rank.
+    no_symbol = len(ranks)
     word = []
     for x in _expressions(model, "regular", xs):
         lo, hi = model.bounds(x)
-        if hi - lo >= len(symbols) or not set(range(lo, hi + 1)).issubset(symbols):
-            # All values without a transition become one additional symbol.
-            symbol = model.int_var([*symbols, extra_symbol])
-            is_symbol = model.holds_member(x, symbols)
-            model.add(symbol == x, only_if=is_symbol)
-            model.add(symbol == extra_symbol, only_if=~is_symbol)
-            x = symbol
-        word.append(x)
+        if lo in ranks and hi in ranks and ranks[hi] - ranks[lo] == hi - lo:
+            word.append(x + ranks[lo] - lo)
+            continue
+        rank = model.int_var(0, no_symbol)
+        for symbol, number in ranks.items():
+            model.add(rank == number, iff=x == symbol)
+        word.append(rank)
     sink, end = len(moves), len(moves) + 1
-    complete = [{symbol: of_state.get(symbol, sink) for symbol in (*symbols, extra_symbol)} for of_state in moves]
-    complete += [dict.fromkeys((*symbols, extra_symbol), sink), {}]
+    complete = [{rank: of_state.get(symbol, sink) for symbol, rank in ranks.items()} for of_state in moves]
+    complete += [dict.fromkeys(ranks.values(), sink), {}]
     # The two symbols for the Boolean are larger than all others.
-    false_symbol, true_symbol = extra_symbol + 1, extra_symbol + 2
+    false_symbol, true_symbol = no_symbol + 1, no_symbol + 2
     for state, of_state in enumerate(complete[:-1]):
+        of_state[no_symbol] = sink
         of_state[true_symbol if state in ends else false_symbol] = end
     holds = model.bool_var()
     model.regular([*word, holds + false_symbol], complete, start, [end])

@@ -23,7 +23,8 @@ def with_fixed_edges(problem: TourProblem) -> tuple[int, Distances]:
     bonus = problem.cities * spread + 1
     if bonus + spread >= 2**31:
         raise InputError(
-            f"{problem.name}: fixed edges need distances up to {spread}, which is too large: use smaller units"
+            f"{problem.name}: distances of {problem.cities:,} cities that differ by {spread:,} are too far apart for "
+            "fixed edges: use a larger unit"
         )
     distances = problem.distances.copy()
     for i, j in ends:

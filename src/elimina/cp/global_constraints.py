@@ -9,7 +9,7 @@ import numpy as np
 
 from elimina import arguments
 from elimina.arguments import flag, wrong_type
-from elimina.cp.expressions import Condition, Expression, Operand, operand
+from elimina.cp.expressions import Expression, Operand, operand
 from elimina.cp.operands import MAX_INTEGER, beyond_limits, check_pairs, several, whole, whole_array, whole_numbers
 from elimina.cp.scheduling_constraints import SchedulingConstraints
 from elimina.cp.soft_constraints import SoftConstraints
@@ -19,6 +19,9 @@ from elimina.number_texts import counted
 Consistency = Literal["value", "bounds", "domain"]
 Side = Literal["auto", "cpu", "gpu"]
 _MAX_TRANSITION_CELLS = 10**8
+
+_MAX_SYMBOL_GAPS = 1024
+"""Largest number of columns without a transition in the table of an automaton, for values between its symbols."""
 
 
 @arguments.with_checked_methods
@@ -191,6 +194,8 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
     ) -> None:
         """Make the values a word of a finite automaton; domain consistent (Pesant, CP 2004).
 
+        If symbols are more than 2^16 apart, only the bounds of the variables are filtered.
+
         Args:
             xs: Variables or expressions, in the order of the word.
             transitions: Symbol -> next state, one mapping for each state.
@@ -209,20 +214,30 @@ class GlobalConstraints(SchedulingConstraints, SoftConstraints):
             8
         """
         transitions, ends = checked_automaton("regular", transitions, start, accepting)
+        word: list[Expression] = [self.expression(x) for x in several(xs, "regular")]
         states = len(transitions)
         symbols = sorted({symbol for moves in transitions for symbol in moves})
+        if symbols and symbols[-1] - symbols[0] >= len(symbols) + _MAX_SYMBOL_GAPS:
+            # A table over all values between the symbols would be large, so the ranks of the symbols are read instead.
+            ranks = {symbol: rank for rank, symbol in enumerate(symbols)}
+            word = [self._rank_of(x, ranks) for x in word]
+            transitions = [{ranks[symbol]: to for symbol, to in moves.items()} for moves in transitions]
+            symbols = list(ranks.values())
         smallest, width = (symbols[0], symbols[-1] - symbols[0] + 1) if symbols else (0, 1)
         if width * states > _MAX_TRANSITION_CELLS:
-            raise InputError(
-                f"regular: {states} states times symbols {smallest} to {smallest + width - 1} are too many"
-            )
+            raise InputError(f"regular: {states:,} states times {width:,} symbols are too many")
         table = np.zeros((states, width), dtype=np.int64)
         for state, moves in enumerate(transitions):
             for symbol, to in moves.items():
                 table[state, symbol - smallest] = to + 1
-        word = several(xs, "regular")
-        shifted = [1 - smallest + (x if isinstance(x, Expression | Condition) else whole(x, "an item")) for x in word]
+        shifted = [1 - smallest + x for x in word]
         self.post("regular", shifted, states, width, table.ravel(), start + 1, [state + 1 for state in ends])
+
+    def _rank_of(self, x: Expression, ranks: Mapping[int, int]) -> Expression:
+        """Return a new variable that is the rank of an expression's value; the expression is required to have one."""
+        rank = self.int_var(0, len(ranks) - 1)
+        self.table([x, rank], ranks.items())
+        return rank
 
     def cardinality(self, xs: Sequence[Operand], counts: Mapping[int, Operand], closed: bool = False) -> None:
         """Bound the number of occurrences of some values; domain consistent (Régin, AAAI 1996).
