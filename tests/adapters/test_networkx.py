@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+
 import numpy as np
 import pytest
 
@@ -11,7 +14,9 @@ from elimina.errors import InputError
 networkx = pytest.importorskip("networkx")
 
 from elimina.adapters.networkx import from_networkx, to_networkx  # noqa: E402
+from elimina.model.table import forbidden_value  # noqa: E402
 from tests.project.test_docs import ROOT  # noqa: E402
+from tests.seeds import run_seed  # noqa: E402
 
 
 def test_a_bayesian_network_comes_back():
@@ -109,3 +114,65 @@ def test_a_cycle_of_parents_is_refused():
         graph.add_node(node, states=[0, 1], table=np.full((2, 2), 0.5))
     with pytest.raises(InputError, match="a cycle of parents: 'x' <- 'y' <- 'x'"):
         from_networkx(graph)
+
+
+def cost_model(seed, sense, is_integer):
+    """Return a random model with factors over up to two variables, some of them over the same ones."""
+    random = np.random.default_rng([run_seed(), seed])
+    sizes = random.integers(1, 4, 5).tolist()
+    scopes = [(), (0,), (0,), (3, 1), (1, 3), (2, 4), (4, 0), (1, 3)]
+    tables = []
+    for number, scope in enumerate(scopes):
+        shape = [sizes[v] for v in scope]
+        values = random.integers(1, 9, shape) if is_integer and number != 4 * (seed % 2) else random.random(shape)
+        values = np.asarray(values)
+        is_lost = random.random(shape) < 0.1
+        tables.append(elimina.Table(scope, np.where(is_lost, forbidden_value(sense, values.dtype), values)))
+    variables = [elimina.Variable(f"x{v}", size) for v, size in enumerate(sizes)]
+    bound = None if sense == "probability" else (60.5 if sense == "min-cost" else 1)
+    return elimina.Model(variables, tables, sense=sense, constant=-1.5, upper_bound=bound, name="a model")
+
+
+@pytest.mark.parametrize("is_integer", [True, False])
+@pytest.mark.parametrize("sense", ["min-cost", "max-cost", "probability"])
+@pytest.mark.parametrize("seed", range(4))
+def test_models_of_pairs_come_back(seed, sense, is_integer):
+    model = cost_model(seed, sense, is_integer)
+    model.decimals = None if sense == "probability" else 3
+    back = from_networkx(to_networkx(model))
+    for name in ("sense", "constant", "upper_bound", "decimals", "name", "sizes"):
+        assert getattr(back, name) == getattr(model, name), name
+    for indices in itertools.product(*map(range, model.sizes)):
+        first, second = model.score(indices), back.score(indices)
+        if abs(first) > 2**53:
+            assert abs(second) > 2**53
+        else:
+            assert second == pytest.approx(first, rel=1e-12)
+    answers = [elimina.solve(asked) for asked in (model, back)]
+    assert answers[0].status == answers[1].status
+    assert answers[0].value == pytest.approx(answers[1].value)
+
+
+def test_a_network_keeps_its_name_and_constant():
+    network = elimina.Model(
+        [elimina.Variable("x", 2)], [elimina.Table([0], [0.25, 0.75])], sense="probability", constant=-2.0,
+        children=[0], name="coin",
+    )  # fmt: skip
+    back = from_networkx(to_networkx(network))
+    assert (back.name, back.constant, back.children) == ("coin", -2.0, (0,))
+
+
+@pytest.mark.parametrize(("sizes", "reason"), [([2, 2, 2], "3 variables"), ([4000, 4000], "16,000,000 cells")])
+def test_factors_that_a_graph_cannot_hold_are_not_lost_unnoticed(sizes, reason):
+    scope = range(len(sizes))
+    table = elimina.Table(scope, np.array([3]), sizes=sizes, rows=np.zeros((1, len(sizes)), np.int32), default=0)
+    graph = to_networkx(elimina.Model([elimina.Variable(f"x{v}", size) for v, size in enumerate(sizes)], [table]))
+    assert len(graph.edges) == math.comb(len(sizes), 2)
+    with pytest.raises(InputError, match=f"the graph does not hold the costs of its model: a factor .* has {reason}"):
+        from_networkx(graph)
+
+
+def test_sums_that_integers_cannot_hold_are_refused():
+    table = elimina.Table([0], np.array([2**62, 0]))
+    with pytest.raises(InputError, match="too large to be added"):
+        to_networkx(elimina.Model([elimina.Variable("x", 2)], [table, table]))
