@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import elimina
-from elimina import InputError
+from elimina import InputError, Model, Table, Variable
 from elimina.generate import grid_model, random_model
 from elimina.planning import mini_buckets
 from elimina.planning.step import MATCHING
@@ -99,6 +100,15 @@ def test_ibounds_of_other_tasks_and_methods():
         calls.solve(GRID, ibound=2, method="eliminate")
     with pytest.raises(InputError, match="unknown shift 'some'"):
         calls.plan(GRID, ibound=2, shift="some")
+
+
+def test_plans_of_mmap_do_not_advise_a_method():
+    """Plans take no method, so an error must not name one to choose."""
+    network = Model([Variable("x", 2)], [Table([0], np.array([0.5, 0.5]))], sense="probability")
+    with pytest.raises(InputError, match="a plan of mmap is exact: leave the i-bound out"):
+        calls.plan(network, "mmap", query=["x"], ibound=2)
+    with pytest.raises(InputError, match="an i-bound is for the methods mbe and search"):
+        calls.solve(network, "mmap", query=["x"], ibound=2)
 
 
 def test_records_count_beside_messages():

@@ -124,4 +124,5 @@ def _check_clashes(options: CheckedOptions, record: OptionRecord, task: Task | N
         raise InputError(f"{record.noun} {reason}")
     for clash in record.clashes:
         if (task is not None or not clash.needs_task) and clash.is_broken(options, task or ""):
-            raise InputError(clash.reason.format(task=task, **vars(options)))
+            reason = clash.reason if is_run or clash.reason_of_plan is None else clash.reason_of_plan
+            raise InputError(reason.format(task=task, **vars(options)))

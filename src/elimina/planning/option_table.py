@@ -47,11 +47,13 @@ class Clash(NamedTuple):
         is_broken: Function of the options and the task that returns True if they conflict.
         reason: Text of the error; option names in braces stand for their values.
         needs_task: True if the check requires a task.
+        reason_of_plan: Text of the error of a plan, whose options have no method; None: ``reason``.
     """
 
     is_broken: Callable[[CheckedOptions, str], object]
     reason: str
     needs_task: bool = True
+    reason_of_plan: str | None = None
 
 
 class OptionRecord(NamedTuple):
@@ -251,6 +253,7 @@ OPTIONS: tuple[OptionRecord, ...] = (
                 lambda options, task: described(task).keeps_query and not options.solving.partitions_query,
                 "an i-bound of mmap is for the methods mbe and search, not {method}: choose one of them, or leave it "
                 "out",
+                reason_of_plan="a plan of mmap is exact: leave the i-bound out",
             ),
         ),
     ),
