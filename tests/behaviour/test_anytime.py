@@ -36,6 +36,7 @@ from elimina.strategies import call, portfolio
 from elimina.strategies.call import Call
 from tests import calls
 from tests.reference import brute
+from tests.seeds import run_seed
 
 HARD = random_model(40, 10, 0.5, 0.0, seed=3)
 SLACK = 2.0
@@ -358,6 +359,21 @@ def test_first_bounds_have_the_time_that_is_left(limit, least, most):
     found = run.answer(work)
     assert found.ended_by == ("time-limit" if limit == 0.2 else "interrupt")
     assert least <= given[-1] <= most
+
+
+@pytest.mark.parametrize("method", ["auto", "eliminate", "search", "mbe"])
+@pytest.mark.parametrize("size", [1, 4, 12])
+def test_reported_bounds_have_the_decimals_of_the_costs(size, method):
+    random = np.random.default_rng([run_seed(), size])
+    tables = [((i, i + 1), random.integers(0, 9, (2, 2)) / 10) for i in range(size)]
+    tables += [((i,), random.integers(1, 9, 2) / 10) for i in range(size + 2)]
+    model = Model.from_arrays([2] * (size + 2), tables)
+    model.decimals = 1
+    seen: list[elimina.Bounds] = []
+    result = calls.solve(model, method=method, on_bounds=seen.append)
+    assert (seen[-1].lower, seen[-1].upper) == (result.lower_bound, result.upper_bound)
+    ends = [end for bounds in seen for end in (bounds.lower, bounds.upper) if end is not None]
+    assert [end for end in ends if 0 < abs(end - round(end, 1)) < 1e-9] == []
 
 
 def test_the_last_bounds_are_told():

@@ -83,7 +83,7 @@ def solve_optimum(
     upper_bound = known_total(model, asked.upper_bound)
     gap = float(asked.gap)
     run = Call("mpe", time_limit, asked.on_bounds, gap)
-    run.sign = model.sign
+    run.sign, run.decimals = model.sign, model.decimals
     observations = as_evidence(evidence, model)
     run.fallback = lambda _: bounds_before_preparation(model, "mpe", observations, upper_bound=asked.upper_bound)
     optimum = _Optimum(model, client, observations, planning, SearchLimits(run.deadline, gap, upper_bound), run)

@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from elimina import system
 from elimina._core import Stop, Stopped, obey, stopped
 from elimina.errors import EliminaError, MemoryLimitError, TimeLimitError
+from elimina.model.model import rounded
 from elimina.problem.tasks import DESCRIPTIONS
 from elimina.result import OPEN_STATUSES, Bounds, EndedBy, Result
 from elimina.running.budget import Budget
@@ -75,6 +76,8 @@ class Call(Clock):
     Attributes:
         best_result: Best result so far; an improvement replaces the whole object.
         sign: 1 if values are minimised, -1 if they are maximised.
+        decimals: Largest number of decimals of the model's costs, to which reported bounds are rounded, too; None:
+            unknown.
         fallback: Function that computes bounds if the call ends without a better result. It takes the number of seconds
             for improving the bounds, and returns None if there are no bounds.
         fallback_after: Seconds after which ``fallback`` is called if there is no result yet.
@@ -92,6 +95,7 @@ class Call(Clock):
         self._resident = system.resident_memory()
         self.task, self.gap = task, gap
         self.sign = 1
+        self.decimals: int | None = None
         self.best_result: Result | None = None
         self.fallback: Callable[[float], Result | None] | None = None
         self.fallback_after = FIRST_BOUNDS_AGE_SECONDS
@@ -119,7 +123,7 @@ class Call(Clock):
         self.best_result = combine(self.best_result, result, self.sign)
         if self._listener is None:
             return
-        ends = self.best_result.lower_bound, self.best_result.upper_bound
+        ends = self._rounded_ends(self.best_result)
         # Estimates without bounds are not reported.
         if ends == (None, None):
             return
@@ -322,9 +326,12 @@ class Call(Clock):
 
     def _report_last_bounds(self, result: Result) -> None:
         """Report the bounds of the answer if the listener has not received them yet."""
-        ends = result.lower_bound, result.upper_bound
+        ends = self._rounded_ends(result)
         if self._listener is not None and ends not in ((None, None), self._reported_ends):
             self._listener(Bounds(round(self.age, 3), *ends, result.stats.get("nodes", 0)))
+
+    def _rounded_ends(self, result: Result) -> tuple[int | float | None, int | float | None]:
+        return rounded(result.lower_bound, self.decimals), rounded(result.upper_bound, self.decimals)
 
     def _prepare_fallback(self) -> None:
         """Compute first bounds in a thread during a long call, because its end may leave no time for them."""

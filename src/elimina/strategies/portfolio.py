@@ -85,7 +85,7 @@ class Solver:
         self, question: Question, options: CheckedOptions, run: Call, checkpoint: Checkpoint | None = None
     ) -> None:
         self.question, self.options, self.run, self.checkpoint = question, options, run, checkpoint
-        run.sign = question.model.sign
+        run.sign, run.decimals = question.model.sign, question.model.decimals
         self.paused = PausedSearch()
         self.estimation: PosteriorEstimation | SumEstimation | None = None
         self.k_best_search: KBestSearch | None = None
