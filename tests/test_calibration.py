@@ -55,7 +55,7 @@ def test_the_planner_honours_measured_speeds(file):
 
 def test_the_file_has_three_digits(file):
     calibration.save({"step": 1.23456e-7})
-    assert json.loads(file.read_text()) == {"step": 1.23e-7}
+    assert json.loads(file.read_text()) == {"version": machine.VERSION, "step": 1.23e-7}
     assert [path.name for path in file.parent.iterdir()] == [file.name]
 
 
@@ -64,12 +64,16 @@ def test_the_file_has_three_digits(file):
     [
         ("{", "Expecting"),
         ("[1]", "an object"),
-        ('{"stride": 1}', "'stride'"),
-        ('{"step": -1}', "'step' is -1"),
-        ('{"step": true}', "'step' is True"),
-        ('{"step": "1"}', "'step' is '1'"),
-        ('{"step": Infinity}', "'step' is inf"),
-        ('{"step": NaN}', "'step' is nan"),
+        ('{"version": 2, "stride": 1}', "'stride'"),
+        ('{"version": 2, "step": -1}', "'step' is -1"),
+        ('{"version": 2, "step": true}', "'step' is True"),
+        ('{"version": 2, "step": "1"}', "'step' is '1'"),
+        ('{"version": 2, "step": Infinity}', "'step' is inf"),
+        ('{"version": 2, "step": NaN}', "'step' is nan"),
+        # Files without a version hold a rate of tuples in an earlier meaning.
+        ('{"tuples": 1e8}', "its speeds have version 1, and elimina reads version 2"),
+        ('{"version": 3, "step": 1}', "have version 3"),
+        ('{"version": [2], "step": 1}', "version [2]"),
         ("\udcff", "decode"),
     ],
 )

@@ -25,7 +25,7 @@ from elimina.errors import DeviceError, InputError
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable
-from elimina.planning.machine import FILE, SORTED_TUPLES, Machine, calibration_file, speeds
+from elimina.planning.machine import FILE, SORTED_TUPLES, VERSION, Machine, calibration_file, speeds
 from elimina.planning.options import Options
 from elimina.planning.plan import Plan
 from elimina.planning.program import Program, pack
@@ -82,7 +82,8 @@ def save(rates: Mapping[str, float]) -> Path:
         InputError: The environment variable for the file's path is empty, or the file cannot be written.
     """
     path = prepare_file()
-    text = json.dumps({name: float(f"{value:.{_DIGITS}g}") for name, value in rates.items()}, indent=2)
+    rounded_rates = {name: float(f"{value:.{_DIGITS}g}") for name, value in rates.items()}
+    text = json.dumps({"version": VERSION, **rounded_rates}, indent=2)
     with _writing(path):
         with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
             file.write(text + "\n")

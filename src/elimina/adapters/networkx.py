@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from elimina import arguments
 from elimina.errors import InputError
 from elimina.model.model import Model
-from elimina.model.senses import Sense
-from elimina.model.table import CLOSE, Table, forbidden_value
+from elimina.model.table import CLOSE, Sense, Table, forbidden_value
 from elimina.model.variable import Variable, listed_states
 from elimina.system import import_package
 from elimina.viz.graph import edges_of
@@ -84,7 +83,8 @@ def _joined(first: NDArray[Any], second: NDArray[Any], sense: Sense) -> NDArray[
         InputError: Integer costs are too large to be added.
     """
     if sense == "probability":
-        return first * second
+        product: NDArray[Any] = first * second
+        return product
     dtype = np.int64 if first.dtype.kind == second.dtype.kind == "i" else np.float64
     is_forbidden = np.zeros(first.shape, dtype=bool)
     total = np.zeros(first.shape, dtype=dtype)

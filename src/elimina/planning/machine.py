@@ -22,6 +22,9 @@ from elimina.planning.step import MATCHING, Step
 
 logger = logging.getLogger("elimina")
 
+VERSION = 2
+"""Version of the calibration file: it changes when a speed is measured in another way, which makes old ones wrong."""
+
 FILE = "ELIMINA_CALIBRATION"
 """Environment variable with the path of the calibration file; an empty value disables the file."""
 
@@ -113,6 +116,9 @@ def speeds() -> Speeds:
         return _ignored(path, str(error))
     if not isinstance(speeds_by_name, dict):
         return _ignored(path, "expected an object of speeds")
+    version = speeds_by_name.pop("version", 1)
+    if version != VERSION:
+        return _ignored(path, f"its speeds have version {version!r}, and elimina reads version {VERSION}")
     for name, value in speeds_by_name.items():
         if name not in Speeds._fields:
             return _ignored(path, f"unknown speed {name!r}")
