@@ -286,3 +286,19 @@ def test_blocks_make_up_a_table(sizes, most):
     numbers = np.arange(np.prod(sizes, dtype=int)).reshape(sizes)
     assert all(numbers[box].size <= most for box in boxes)
     assert [n for box in boxes for n in numbers[box].flat] == list(range(numbers.size))
+
+
+def test_new_memory_of_dense_steps_is_part_of_the_time():
+    """Each dense step of a plan on tuples writes its table to memory that the system has to provide."""
+    model = chain(0.5, length=6)
+    dense, _ = sparse_plan(model)
+    shares = sparse.densities(prepare(model, "count", {}), dense.factors)
+    seconds = []
+    for fresh in (1e6, 1e12):
+        machine = cpu_machine(2)._replace(fresh=fresh, rows=1e-3)
+        chooser = sparse._Chooser(dense, machine, sparse._FactorDensities(shares, [None] * len(shares)), 1.0)
+        forms = [chooser.choose(step, False, 1) for step in dense.steps]
+        assert not any(form.in_rows for form in forms)
+        seconds.append(chooser.seconds)
+    written = sum(step.out_cells for step in dense.steps) * dense.itemsize
+    assert seconds[0] - seconds[1] >= 0.99 * written * (1e-6 - 1e-12)

@@ -200,6 +200,8 @@ def make_plan(
         InputError: The dtype does not fit the task or cannot hold the costs exactly.
     """
     problem, order, machine, memory, dtype = elimination[:5]
+    if problem.described.is_count:
+        machine = machine.counting()
     sliced, unsliced = ((), None) if conditioning is None else conditioning
     conditioned = restrict(problem, dict.fromkeys(sliced, 0)) if sliced else problem
     scopes = conditioned.groups.scopes

@@ -171,6 +171,8 @@ def tuples_cannot_pay(plan: Plan, problem: Problem, machine: Machine) -> bool:
     """
     if not plan.fits or any(table.rows is not None for table in problem.tables):
         return False
+    if problem.described.is_count:
+        machine = machine.counting()
     cells = float(plan.largest_table)
     moved, work = (MAX_OPERANDS + 1) * cells * plan.itemsize, cells * max(problem.model.sizes, default=1)
     # Larger steps are divided among threads, so the longest step may be the largest one that runs on a single thread.
@@ -210,6 +212,8 @@ def make_sparse_plan(
         if whole:
             raise UnsupportedError(f"{reason}; use {option('tables', 'dense')}")
         return None
+    if problem.described.is_count:
+        machine = machine.counting()
     sliced = plan.form.variables
     tuples = listed_tuples(problem, plan) if listed else [None] * len(plan.factors)
     factor_densities = _FactorDensities(densities(problem, plan.factors, sliced, tuples), tuples)
@@ -329,6 +333,8 @@ class _Chooser:
         dense += listed / speeds().encoded
         # A dense step expands sparse inputs to all their cells, and then copies the cells to its arena.
         dense += sum(2 * o.cells for o in step.operands if self._reads_rows(o)) * item / machine.fresh
+        # The arenas of dense steps are new memory each time, while a dense plan uses one arena.
+        dense += step.out_cells * item / machine.fresh
         possible = bool(step.operands) and sum(map(field_bits, (*joined_sizes(step), step.domain))) <= WORD * (
             MAX_KEY_WORDS - 1
         )
