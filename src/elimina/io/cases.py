@@ -433,6 +433,13 @@ def _from_array(array: NDArray[Any], model: Model, indices: bool) -> Cases:
 
 def _column_codes(variable: Variable, column: Any, indices: bool) -> Codes:
     """Return the indices of a column's states, -1 for missing cells; distinct cells are looked up once."""
+    if hasattr(column, "factorize") and not indices and column.dtype != object:
+        try:
+            numbers, distinct = column.factorize()
+        except (TypeError, NotImplementedError):
+            pass  # cells that are lists or mappings, say
+        else:
+            return _codes_of_distinct(variable, distinct.tolist(), numbers, range(len(numbers)))
     if hasattr(column, "isna"):
         is_missing = np.asarray(column.isna(), dtype=bool)
         column = np.ma.masked_array(column.to_numpy(dtype=object), is_missing)
@@ -472,30 +479,55 @@ def _known_codes(variable: Variable, values: NDArray[Any], rows: NDArray[np.intp
     if _are_numbers(variable, values):
         return values.astype(np.int32)
     if values.dtype.kind != "O":
-        distinct, inverse = np.unique(values, return_inverse=True)
-        firsts = np.full(len(distinct), -1)
-        firsts[inverse[::-1]] = rows[::-1]
-        table = [_checked(variable, x, row) for x, row in zip(distinct.tolist(), firsts.tolist(), strict=True)]
-        return np.array(table, dtype=np.int32)[inverse]
-    code_of_cell: dict[tuple[type, Any], int] = {}
+        distinct, numbers = np.unique(values, return_inverse=True)
+        return _codes_of_distinct(variable, distinct.tolist(), numbers, rows)
+    # The type is part of the key, because 1, 1.0 and True are equal.
+    keys = list(zip(map(type, values), values, strict=True))
+    try:
+        distinct_keys = dict.fromkeys(keys)
+    except TypeError:
+        keys = [_hashable_key(variable, value, row) for row, value in zip(rows, values, strict=True)]
+        distinct_keys = dict.fromkeys(keys)
+    number_of_key = {key: number for number, key in enumerate(distinct_keys)}
+    numbers = np.fromiter(map(number_of_key.__getitem__, keys), dtype=np.intp, count=len(keys))
+    return _codes_of_distinct(variable, [value for _, value in distinct_keys], numbers, rows)
 
-    def codes() -> Iterator[int]:
-        for row, value in zip(rows, values, strict=True):
-            if not isinstance(value, Hashable):
-                if is_missing(value):
-                    yield UNOBSERVED
-                    continue
-                raise InputError(
-                    f"row {row}: variable {variable.name!r} has no state {value!r}; cells hold states, and "
-                    "JunctionTree.set_evidence takes likelihoods"
-                )
-            # The type is part of the key, because 1, 1.0 and True are equal.
-            key = (type(value), value)
-            if key not in code_of_cell:
-                code_of_cell[key] = _checked(variable, value, int(row))
-            yield code_of_cell[key]
 
-    return np.fromiter(codes(), dtype=np.int32, count=len(values))
+def _hashable_key(variable: Variable, value: Any, row: int) -> tuple[type, Any]:
+    """Return a cell and its type; None and its type for a missing cell without a hash."""
+    if isinstance(value, Hashable):
+        return type(value), value
+    if is_missing(value):
+        return type(None), None
+    raise InputError(
+        f"row {row}: variable {variable.name!r} has no state {value!r}; cells hold states, and "
+        "JunctionTree.set_evidence takes likelihoods"
+    )
+
+
+def _codes_of_distinct(
+    variable: Variable,
+    distinct: Sequence[Any],
+    numbers: NDArray[np.integer[Any]],
+    rows: Sequence[int] | NDArray[np.intp],
+) -> Codes:
+    """Return the codes of cells, each given by its number among the distinct cells; -1 is a missing cell.
+
+    Args:
+        variable: Variable of the cells.
+        distinct: Distinct cells; only those that occur need to be states.
+        numbers: Number of each cell.
+        rows: Row of each cell, for errors.
+    """
+    occurs = np.zeros(len(distinct) + 1, dtype=bool)
+    occurs[numbers] = True
+    codes = np.full(len(distinct) + 1, UNOBSERVED, dtype=np.int32)
+    for number in np.flatnonzero(occurs[:-1]).tolist():
+        try:
+            codes[number] = index_of_cell(variable, distinct[number])
+        except InputError as error:
+            raise InputError(f"row {rows[int(np.argmax(numbers == number))]}: {error}") from None
+    return codes[numbers]
 
 
 def _are_numbers(variable: Variable, values: NDArray[Any]) -> bool:
@@ -503,13 +535,6 @@ def _are_numbers(variable: Variable, values: NDArray[Any]) -> bool:
     if variable.states is not None or values.dtype.kind not in "iu":
         return False
     return not len(values) or bool(values.min() >= 0 and values.max() < variable.size)
-
-
-def _checked(variable: Variable, value: Any, row: int) -> int:
-    try:
-        return index_of_cell(variable, value)
-    except InputError as error:
-        raise InputError(f"row {row}: {error}") from None
 
 
 def _read_parquet(path: Path, model: Model, ignore_extra: bool) -> Cases:
@@ -536,16 +561,5 @@ def _arrow_codes(variable: Variable, column: Any, arrow: Any) -> Codes:
         except arrow.ArrowNotImplementedError:
             # Arrow cannot dictionary-encode run-end encoded arrays, unions, and cells that are lists or mappings.
             return _column_codes(variable, combined.to_pylist(), indices=False)
-    state_numbers = combined.indices.cast(arrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    table = np.empty(len(combined.dictionary) + 1, dtype=np.int32)
-    table[-1] = UNOBSERVED
-    for i, value in enumerate(combined.dictionary.to_pylist()):
-        # A category without rows need not be a state.
-        if (state_numbers == i).any():
-            try:
-                table[i] = index_of_cell(variable, value)
-            except InputError as error:
-                row = int(np.argmax(state_numbers == i))
-                raise InputError(f"row {row}: {error}") from None
-    codes: Codes = table[state_numbers]
-    return codes
+    numbers = combined.indices.cast(arrow.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    return _codes_of_distinct(variable, combined.dictionary.to_pylist(), numbers, range(len(numbers)))
