@@ -34,7 +34,8 @@ Steps steps_of(const Matrix<const double>& table, const Words<const int>& rows, 
   return {table.data(), span_of(rows), ends};
 }
 
-void check_rows(const Matrix<double>& rows, i64 count, i64 states) {
+template <class T>
+void check_rows(const Matrix<T>& rows, i64 count, i64 states) {
   if (i64(rows.shape(0)) != count || i64(rows.shape(1)) != states) throw nb::value_error("an array has another shape");
 }
 
@@ -102,6 +103,20 @@ void smooth(const Chain& chain, Matrix<const double> table, Words<const int> row
   });
 }
 
+void count_moves(const Chain& chain, Words<const i64> starts, Matrix<const double> filtered,
+                 Matrix<const double> smoothed, Matrix<double> counts, Words<unsigned char> lost, int threads) {
+  check_rows(filtered, i64(lost.size()), chain.states());
+  check_rows(smoothed, i64(lost.size()), chain.states());
+  check_rows(counts, chain.states(), chain.states());
+  const auto ends = span_of(starts);
+  if (ends.empty() || ends.front() < 0 || ends.back() > i64(lost.size()) || !std::ranges::is_sorted(ends))
+    throw nb::value_error("sequences follow each other");
+  const Steps steps{nullptr, {}, ends};
+  run([&](Poll poll) {
+    chain.count_moves(steps, filtered.data(), smoothed.data(), counts.data(), lost.data(), threads, poll);
+  });
+}
+
 void best_path(const BestPath& chain, Matrix<const double> table, Words<const int> rows, Words<const i64> starts,
                Words<const double> start, Words<int> states, Words<double> scores, i64 cells, int threads) {
   const Steps steps = steps_of(table, rows, starts, chain.states());
@@ -132,7 +147,10 @@ void bind_markov(nb::module_& m) {
            "before each sequence.")
       .def("smooth", &smooth, "table"_a, "rows"_a, "starts"_a, "messages"_a, "ratios"_a, "filtered"_a, "totals"_a,
            "scales"_a, "underflows"_a, "threads"_a,
-           "Run both passes over whole sequences: `messages` are those of `forward`, `ratios` those of `backward`.");
+           "Run both passes over whole sequences: `messages` are those of `forward`, `ratios` those of `backward`.")
+      .def("count_moves", &count_moves, "starts"_a, "filtered"_a, "smoothed"_a, "counts"_a, "lost"_a, "threads"_a,
+           "Count the expected moves between states, from filtered and smoothed distributions; steps with a prediction "
+           "that is too small to divide by are marked in `lost`, and not counted.");
   nb::class_<BestPath>(m, "BestPath", "Most probable states of sequences of a Markov chain with observations.")
       .def(
           "__init__",

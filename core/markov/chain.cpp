@@ -38,6 +38,12 @@ constexpr double kSmallTotal = 1e-20;
 // 1e-150 times any other.
 constexpr double kMixing = 1e-150;
 
+// Least predicted probability that is used as a divisor: quotients by smaller ones may overflow.
+constexpr double kMinPrediction = 1e-290;
+
+// Number of steps whose products are added together to the counts of moves.
+constexpr i64 kMovesTogether = 4;
+
 constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 #define ELIMINA_INLINE inline __attribute__((always_inline))
@@ -247,6 +253,35 @@ ELIMINA_VERSIONS void best_all(const double* const* moves, i64 states, const dou
   std::memcpy(best + kWidth, &high_best, sizeof(high_best));
 }
 
+// Sets q[j] to after[j] / predicted[j], and to 0 where after[j] is 0; returns false if a divisor is too small.
+ELIMINA_VERSIONS bool divide_rows(const double* after, const double* predicted, i64 states, double* q) {
+  bool is_safe = true;
+  for (i64 j = 0; j < states; ++j) {
+    const bool is_used = after[j] > 0;
+    is_safe &= !is_used || predicted[j] >= kMinPrediction;
+    q[j] = is_used ? after[j] / predicted[j] : 0;
+  }
+  return is_safe;
+}
+
+// Adds x[k][i] * y[k][j], summed over `rows` numbers k, to total[i][j]; rows of y and total have `padded` numbers.
+ELIMINA_FUSED_VERSIONS void add_products(const double* const* x, i64 rows, i64 states, i64 padded, const double* y,
+                                         double* total) {
+  i64 k = 0;
+  for (; k + 4 <= rows; k += 4) {
+    const double *a = y + k * padded, *b = a + padded, *c = b + padded, *d = c + padded;
+    for (i64 i = 0; i < states; ++i) {
+      double* to = total + i * padded;
+      const double p = x[k][i], q = x[k + 1][i], r = x[k + 2][i], s = x[k + 3][i];
+      for (i64 j = 0; j < padded; j += kWidth)
+        at(to + j) += (p * at(a + j) + q * at(b + j)) + (r * at(c + j) + s * at(d + j));
+    }
+  }
+  for (; k < rows; ++k)
+    for (i64 i = 0; i < states; ++i)
+      for (i64 j = 0; j < padded; j += kWidth) at(total + i * padded + j) += x[k][i] * at(y + k * padded + j);
+}
+
 template <int kLanes>
 void multiply(const Panels& panels, const double* x, double* y) {
   if constexpr (kLanes == 1) multiply_one(panels.panel(0), panels.states(), panels.padded(), x, y);
@@ -304,6 +339,20 @@ class Poller {
   Poll poll_;
   const i64 interval_;
   i64 count_ = 0;
+};
+
+// Memory of a thread, which one block of sequences after another uses. Its pages would be new for each block otherwise.
+class Scratch {
+ public:
+  // Returns room for numbers without values; earlier room becomes invalid.
+  double* room(i64 numbers) {
+    if (numbers > size_) cells_ = std::make_unique_for_overwrite<double[]>(std::size_t(size_ = numbers));
+    return cells_.get();
+  }
+
+ private:
+  std::unique_ptr<double[]> cells_;
+  i64 size_ = 0;
 };
 
 namespace {
@@ -381,19 +430,21 @@ void spread(const Steps& steps, int threads, Poll poll, const All& run_all, cons
     blocks.push_back({order.data() + first, std::size_t(size)});
     first += size;
   }
-  const auto run = [&](std::span<const i64> block, Poll look) {
-    if (block.size() == 1) run_one(block, look);
-    else run_all(block, look);
+  const auto run = [&](std::span<const i64> block, Scratch& scratch, Poll look) {
+    if (block.size() == 1) run_one(block, scratch, look);
+    else run_all(block, scratch, look);
   };
   if (threads <= 1 || blocks.size() < 2) {
-    for (const auto& block : blocks) run(block, poll);
+    Scratch scratch;
+    for (const auto& block : blocks) run(block, scratch, poll);
     return;
   }
   std::atomic<std::size_t> next = 0;
   std::atomic<bool> is_over = false;
   const auto goes_on = [&] { return !is_over.load(std::memory_order_relaxed); };
   const auto work = [&](int) {
-    for (std::size_t number; (number = next++) < blocks.size() && goes_on();) run(blocks[number], goes_on);
+    Scratch scratch;
+    for (std::size_t number; (number = next++) < blocks.size() && goes_on();) run(blocks[number], scratch, goes_on);
   };
   bool is_interrupted = false;
   const auto end = [&] { is_over = true; };
@@ -514,10 +565,10 @@ void Chain::forward(const Steps& steps, bool first, double* messages, double* fi
                     unsigned char* underflows, int threads, Poll poll) const {
   spread(
       steps, threads, poll,
-      [&](std::span<const i64> block, Poll look) {
+      [&](std::span<const i64> block, Scratch&, Poll look) {
         forward_lanes<kMaxLanes>(steps, block, first, messages, filtered, totals, underflows, look);
       },
-      [&](std::span<const i64> block, Poll look) {
+      [&](std::span<const i64> block, Scratch&, Poll look) {
         forward_lanes<1>(steps, block, first, messages, filtered, totals, underflows, look);
       });
 }
@@ -526,10 +577,10 @@ void Chain::backward(const Steps& steps, bool first, double* messages, double* f
                      Poll poll) const {
   spread(
       steps, threads, poll,
-      [&](std::span<const i64> block, Poll look) {
+      [&](std::span<const i64> block, Scratch&, Poll look) {
         backward_lanes<kMaxLanes>(steps, block, first, messages, filtered, scales, look);
       },
-      [&](std::span<const i64> block, Poll look) {
+      [&](std::span<const i64> block, Scratch&, Poll look) {
         backward_lanes<1>(steps, block, first, messages, filtered, scales, look);
       });
 }
@@ -538,14 +589,61 @@ void Chain::smooth(const Steps& steps, double* messages, double* ratios, double*
                    double* scales, unsigned char* underflows, int threads, Poll poll) const {
   spread(
       steps, threads, poll,
-      [&](std::span<const i64> block, Poll look) {
+      [&](std::span<const i64> block, Scratch&, Poll look) {
         forward_lanes<kMaxLanes>(steps, block, true, messages, filtered, totals, underflows, look);
         backward_lanes<kMaxLanes>(steps, block, true, ratios, filtered, scales, look);
       },
-      [&](std::span<const i64> block, Poll look) {
+      [&](std::span<const i64> block, Scratch&, Poll look) {
         forward_lanes<1>(steps, block, true, messages, filtered, totals, underflows, look);
         backward_lanes<1>(steps, block, true, ratios, filtered, scales, look);
       });
+}
+
+void Chain::count_moves(const Steps& steps, const double* filtered, const double* smoothed, double* counts,
+                        unsigned char* lost, int threads, Poll poll) const {
+  const i64 count = states(), padded = forward_.padded(), sequences = steps.sequences();
+  const int members = int(std::clamp<i64>(threads, 1, std::max<i64>(1, sequences)));
+  std::vector<std::vector<double>> totals(std::size_t(members), std::vector<double>(std::size_t(count * padded)));
+  std::atomic<i64> next = 0;
+  std::atomic<bool> is_over = false;
+  const auto work = [&](int member, Poll goes_on) {
+    Poller poller(count * count, goes_on);
+    std::vector<double> predicted(static_cast<std::size_t>(padded));
+    std::vector<double> quotients(std::size_t(kMovesTogether * padded));
+    const double* before[kMovesTogether];
+    i64 held = 0;
+    const auto flush = [&] {
+      add_products(before, held, count, padded, quotients.data(), totals[std::size_t(member)].data());
+      held = 0;
+    };
+    for (i64 s; (s = next++) < sequences;)
+      for (i64 step = steps.starts[s] + 1; step < steps.starts[s + 1]; ++step) {
+        poller.look();
+        before[held] = filtered + (step - 1) * count;
+        multiply<1>(forward_, before[held], predicted.data());
+        double* quotient = quotients.data() + held * padded;
+        lost[step] = !divide_rows(smoothed + step * count, predicted.data(), count, quotient);
+        if (!lost[step] && ++held == kMovesTogether) flush();
+      }
+    flush();
+  };
+  if (members == 1) {
+    work(0, poll);
+  } else {
+    bool is_interrupted = false;
+    const auto goes_on = [&] { return !is_over.load(std::memory_order_relaxed); };
+    const auto look = [&] {
+      if (!is_interrupted && !poll()) is_interrupted = is_over = true;
+    };
+    run_threads(members, [&](int member) { work(member, goes_on); }, look, [&] { is_over = true; }, 1);
+    if (is_interrupted) throw Stopped{};
+  }
+  for (i64 i = 0; i < count; ++i)
+    for (i64 j = 0; j < count; ++j) {
+      double sum = 0;
+      for (const auto& total : totals) sum += total[std::size_t(i * padded + j)];
+      counts[i * count + j] = forward_.at(i, j) * sum;
+    }
 }
 
 BestPath::BestPath(std::span<const double> log_transition, i64 states)
@@ -557,7 +655,7 @@ BestPath::BestPath(std::span<const double> log_transition, i64 states)
 
 template <int kLanes>
 void BestPath::run_lanes(const Steps& steps, std::span<const double> start, std::span<const i64> sequences, int* path,
-                         double* scores, i64 cells, Poll poll) const {
+                         double* scores, i64 cells, Scratch& scratch, Poll poll) const {
   const i64 count = states();
   // Messages of many lanes are made in pairs of states, those of one lane in whole panels.
   const i64 width = kLanes == 1 ? panels_.padded() : (count + count % 2) * kLanes;
@@ -567,8 +665,8 @@ void BestPath::run_lanes(const Steps& steps, std::span<const double> start, std:
   i64 span = lanes.longest;
   if (span * width > cells) span = std::max<i64>(1, i64(std::sqrt(double(span))) + 1);
   const i64 segments = (lanes.longest + span - 1) / span;
-  const auto messages = std::make_unique_for_overwrite<double[]>(std::size_t(span * width));
-  const auto checkpoints = std::make_unique_for_overwrite<double[]>(std::size_t(segments * width));
+  double* const messages = scratch.room((span + segments) * width);
+  double* const checkpoints = messages + span * width;
   const double* rows[kLanes];
   const auto advance = [&](i64 t, const double* before, double* after) {
     poller.look();
@@ -581,9 +679,9 @@ void BestPath::run_lanes(const Steps& steps, std::span<const double> start, std:
   };
   const auto run_segment = [&](i64 segment) {
     const i64 begin = segment * span, end = std::min(begin + span, lanes.longest);
-    const double* before = checkpoints.get() + segment * width;
+    const double* before = checkpoints + segment * width;
     for (i64 t = begin; t < end; ++t) {
-      double* after = messages.get() + (t - begin) * width;
+      double* after = messages + (t - begin) * width;
       advance(t, before, after);
       before = after;
     }
@@ -591,7 +689,7 @@ void BestPath::run_lanes(const Steps& steps, std::span<const double> start, std:
   };
   for (i64 segment = 0; segment < segments; ++segment) {
     const double* last = run_segment(segment);
-    if (segment + 1 < segments) std::copy_n(last, width, checkpoints.get() + (segment + 1) * width);
+    if (segment + 1 < segments) std::copy_n(last, width, checkpoints + (segment + 1) * width);
   }
   const int used = int(sequences.size());
   i64 lengths[kLanes] = {};
@@ -606,7 +704,7 @@ void BestPath::run_lanes(const Steps& steps, std::span<const double> start, std:
     for (i64 t = end - 1; t >= begin; --t) {
       for (int lane = 0; lane < kLanes; ++lane)
         moves[lane] = t + 1 < lengths[lane] ? columns_.data() + states_after[lane] * count : no_moves.data();
-      best<kLanes>(moves, count, messages.get() + (t - begin) * width, highest, states_after);
+      best<kLanes>(moves, count, messages + (t - begin) * width, highest, states_after);
       for (int lane = 0; lane < used; ++lane) {
         if (t >= lengths[lane]) continue;
         path[lanes.step(lane, t)] = int(states_after[lane]);
@@ -620,10 +718,12 @@ void BestPath::run(const Steps& steps, std::span<const double> start, int* state
                    int threads, Poll poll) const {
   spread(
       steps, threads, poll,
-      [&](std::span<const i64> block, Poll look) {
-        run_lanes<kMaxLanes>(steps, start, block, states, scores, cells, look);
+      [&](std::span<const i64> block, Scratch& scratch, Poll look) {
+        run_lanes<kMaxLanes>(steps, start, block, states, scores, cells, scratch, look);
       },
-      [&](std::span<const i64> block, Poll look) { run_lanes<1>(steps, start, block, states, scores, cells, look); });
+      [&](std::span<const i64> block, Scratch& scratch, Poll look) {
+        run_lanes<1>(steps, start, block, states, scores, cells, scratch, look);
+      });
 }
 
 }  // namespace elimina::markov

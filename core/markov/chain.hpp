@@ -68,6 +68,13 @@ class Chain {
   void smooth(const Steps& steps, double* messages, double* ratios, double* filtered, double* totals, double* scales,
               unsigned char* underflows, int threads, Poll poll) const;
 
+  // Sets `counts` (a row for each state before) to the expected number of moves between each two states, given all
+  // observations. `filtered`, `smoothed`: the distribution at each step given the observations up to it, and given all.
+  // `lost`: set for a step with a predicted probability too small to divide by, which is not counted. It is not written
+  // for first steps.
+  void count_moves(const Steps& steps, const double* filtered, const double* smoothed, double* counts,
+                   unsigned char* lost, int threads, Poll poll) const;
+
  private:
   template <int kLanes>
   void forward_lanes(const Steps& steps, std::span<const i64> sequences, bool first, double* messages, double* filtered,
@@ -79,6 +86,8 @@ class Chain {
   Panels forward_, backward_;
   bool mixes_;  // true if each state leads to each other one in one step, with a probability above underflow
 };
+
+class Scratch;
 
 // Most probable paths, from maxima of sums of logarithms.
 class BestPath {
@@ -96,7 +105,7 @@ class BestPath {
  private:
   template <int kLanes>
   void run_lanes(const Steps& steps, std::span<const double> start, std::span<const i64> sequences, int* states,
-                 double* scores, i64 cells, Poll poll) const;
+                 double* scores, i64 cells, Scratch& scratch, Poll poll) const;
 
   Panels panels_;
   std::vector<double> columns_;  // moves to each state from all others, one state after another

@@ -39,15 +39,16 @@ _MAX_LOG_ERROR = 1e-8
 """Largest difference between the log-probabilities of the forward and the backward pass; a larger one indicates
 underflow."""
 
-_MIN_PREDICTION = 1e-290
-"""Least predicted probability of a joint state that is used as a divisor: quotients by smaller ones may overflow."""
-
 _MIN_MASS = 1e-280
 """Least probability of likelihoods given a joint state that is used as a divisor: smaller ones may have underflowed."""
 
 _LEAST_TOTAL = 1e-120
 """Least probability of a slice for a pass without logarithms. Terms below the range of floats are then negligible, even
 if later transitions favour their states by as much as ``Chain`` permits without a check."""
+
+
+_BATCH_CELLS = 1 << 18
+"""Cells of the distributions of a batch's joint states, for expected counts: 2 MiB, which stay in a cache."""
 
 
 class SegmentStates(NamedTuple):
@@ -313,6 +314,20 @@ class HiddenChain:
         Raises:
             MemoryLimitError: The distributions of the joint states of all slices do not fit.
         """
+        totals: FamilyCounts | None = None
+        log_totals = np.empty(len(sequences.codes))
+        for rows, batch in sequences.batches(max(1, _BATCH_CELLS // self.states)):
+            counts = self._batch_counts(batch, limits)
+            log_totals[rows] = counts.log_totals
+            if totals is not None:
+                for sums, more in zip(totals[:2], counts[:2], strict=True):
+                    for table, addition in zip(sums, more, strict=True):
+                        table += addition
+            totals = totals or counts
+        assert totals is not None
+        return totals._replace(log_totals=log_totals)
+
+    def _batch_counts(self, sequences: Sequences, limits: RunLimits) -> FamilyCounts:
         count = len(sequences.codes)
         limits.check_messages(self.states, 3 * count, count)
         filtered, smoothed = np.zeros((count, self.states)), np.zeros((count, self.states))
@@ -325,7 +340,7 @@ class HiddenChain:
         firsts = sequences.firsts
         axes, interface = len(self._parameters.sizes), self._parameters.network.interface
         start = smoothed[firsts].sum(axis=0).reshape(self._parameters.sizes)
-        moves = self._moves(sequences, filtered, smoothed).reshape(self._parameters.sizes * 2)
+        moves = self._moves(sequences, filtered, smoothed, limits.threads).reshape(self._parameters.sizes * 2)
         size = len(self._parameters.network.variables)
         initial, later = {}, {}
         for v in interface:
@@ -347,23 +362,17 @@ class HiddenChain:
         variables = range(size)
         return FamilyCounts([initial[v] for v in variables], [later[v] for v in variables], totals)
 
-    def _moves(self, sequences: Sequences, filtered: Floats, smoothed: Floats) -> Floats:
+    def _moves(self, sequences: Sequences, filtered: Floats, smoothed: Floats, threads: int) -> Floats:
         """Return the expected number of transitions from each joint state to each other one."""
-        later = np.flatnonzero(~sequences.firsts)
-        before, after = filtered[later - 1], smoothed[later]
-        predicted = before @ self._parameters.transition
-        is_lost = (after > 0) & (predicted < _MIN_PREDICTION)
-        quotients = np.divide(after, predicted, out=np.zeros_like(after), where=(after > 0) & ~is_lost)
-        moves = self._parameters.transition * (before.T @ quotients)
-        # Predictions that underflow are recomputed: their sequences are filtered again in logarithms.
-        for n in np.flatnonzero(is_lost.any(axis=1)).tolist():
-            row = int(later[n])
+        moves, lost = np.empty((self.states, self.states)), np.zeros(len(filtered), dtype=np.uint8)
+        self._chain.count_moves(sequences.starts, filtered, smoothed, moves, lost, threads)
+        # Predictions that underflow are computed again: their sequences are filtered again in logarithms.
+        for row in np.flatnonzero(lost).tolist():
             first = int(sequences.starts[np.searchsorted(sequences.starts, row, side="right") - 1])
             messages, _ = self._log_messages(sequences, slice(first, row), True, self._parameters.log_start)
-            joint = messages[-1][:, None] + self._parameters.log_transition
-            columns = is_lost[n]
-            joint = joint[:, columns] - np.logaddexp.reduce(joint[:, columns], axis=0)
-            moves[:, columns] += np.exp(joint) * after[n, columns]
+            columns = smoothed[row] > 0
+            joint = (messages[-1][:, None] + self._parameters.log_transition)[:, columns]
+            moves[:, columns] += np.exp(joint - np.logaddexp.reduce(joint, axis=0)) * smoothed[row, columns]
         return moves
 
     def _leaf_counts(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,10 +143,27 @@ class Sequences(NamedTuple):
 
     def sequence(self, number: int) -> Sequences:
         """Return the sequence with this number on its own."""
-        rows = slice(int(self.starts[number]), int(self.starts[number + 1]))
+        return self._between(number, number + 1)._replace(is_single=True)
+
+    def batches(self, slices: int) -> Iterator[tuple[slice, Sequences]]:
+        """Yield consecutive sequences together, and their slices; a batch of several has at most this many slices.
+
+        Args:
+            slices: Number of slices of a batch.
+        """
+        first, count = 0, len(self.starts) - 1
+        while first < count:
+            end = int(np.searchsorted(self.starts, self.starts[first] + slices, side="right")) - 1
+            end = max(end, first + 1)
+            yield slice(int(self.starts[first]), int(self.starts[end])), self._between(first, end)
+            first = end
+
+    def _between(self, first: int, end: int) -> Sequences:
+        """Return the sequences ``first`` to ``end - 1``."""
+        starts = self.starts[first : end + 1]
+        rows = slice(int(starts[0]), int(starts[-1]))
         logs = {v: table[rows] for v, table in self.logs.items()}
-        starts = np.array([0, rows.stop - rows.start], dtype=np.int64)
-        return Sequences(self.columns, self.codes[rows], logs, starts, True, None)
+        return Sequences(self.columns, self.codes[rows], logs, starts - starts[0], self.is_single, None)
 
     def extended(self, steps: int) -> Sequences:
         """Return the sequences, each followed by ``steps`` further slices without observations."""
