@@ -156,8 +156,12 @@ class ExactModel:
             text = f"float_{relation}%s({operand}, {bound}"
             total = lambda values: values[operand] if operand in values else Fraction(operand)  # noqa: E731
 
-        def holds(values: dict[str, Fraction]) -> bool:
+        def compares(values: dict[str, Fraction]) -> bool:
             return RELATIONS[relation](total(values), Fraction(bound))
+
+        holds = compares
+        if rng.random() < 0.3:
+            text, holds = self.membership()
 
         if rng.random() < 0.6:
             b = f"b{len(self.lines)}"
@@ -167,6 +171,15 @@ class ExactModel:
         else:
             self.constraints.append(text % "" + ")")
             self.rules.append((None, holds))
+
+    def membership(self) -> tuple[str, Callable[[dict[str, Fraction]], bool]]:
+        """Return the text and the definition of a float in a range, or in one of several, which may be empty."""
+        name, value = self.operand()
+        ranges = [(decimal(self.rng), decimal(self.rng, 0)) for _ in range(self.rng.choice([1, 1, 0, 2, 3]))]
+        ends = ", ".join(end for ends in ranges for end in ends)
+        has_list = len(ranges) != 1 or self.rng.random() < 0.2
+        text = f"float_dom%s({name}, [{ends}]" if has_list else f"float_in%s({name}, {ends}"
+        return text, lambda values: any(Fraction(lo) <= value(values) <= Fraction(hi) for lo, hi in ranges)
 
     def text(self, goal: str = "satisfy") -> str:
         return "\n".join([*self.lines, *(f"constraint {c};" for c in self.constraints), f"solve {goal};", ""])
@@ -297,8 +310,45 @@ def test_sets_of_floats() -> None:
 
 
 @pytest.mark.parametrize(
+    ("constraint", "ranges"),
+    [
+        ("float_in_imp(f, 0.5, 2.0, b)", [(0.5, 2.0)]),
+        ("fzn_float_in_imp(f, -1.0, -1.0, b)", [(-1.0, -1.0)]),
+        ("float_in_imp(f, 1.0, 0.0, b)", []),
+        ("float_dom_imp(f, [-3.0, -2.5, 0.0, 1.0], b)", [(-3.0, -2.5), (0.0, 1.0)]),
+        ("float_dom_imp(f, [], b)", []),
+    ],
+)
+def test_half_reified_ranges(constraint: str, ranges: list[tuple[float, float]]) -> None:
+    found = shown(
+        "var -3..3: x :: output_var; var float: f; var bool: b :: output_var;"
+        f"constraint int2float(x, f); constraint {constraint}; solve satisfy;"
+    )
+    inside = {x for x in range(-3, 4) if any(lo <= x <= hi for lo, hi in ranges)}
+    expected = [(x, False) for x in range(-3, 4)] + [(x, True) for x in inside]
+    assert sorted((int(each["x"]), each["b"] == "true") for each in found) == sorted(expected)
+
+
+@pytest.mark.parametrize("truth", ["true", "false"])
+def test_free_floats_in_ranges(truth: str) -> None:
+    """At the ends of a range, rounding leaves room for a float on the grid."""
+    text = (
+        "var 0.0..9.0: x :: output_var; var bool: b;"
+        f"constraint bool_eq(b, {truth}); constraint float_in_reif(x, 1.5, 2.25, b);"
+        "constraint float_le(1.75, x); solve minimize x;"
+    )
+    least = number(shown(text)[-1]["x"])
+    assert abs(least - (Fraction("1.75") if truth == "true" else Fraction("2.25"))) <= TOLERANCE
+    greatest = number(shown(text.replace("minimize", "maximize"))[-1]["x"])
+    assert abs(greatest - (Fraction("2.25") if truth == "true" else 9)) <= TOLERANCE
+
+
+@pytest.mark.parametrize(
     ("item", "problem"),
     [
+        ("constraint float_in(x, 1.0);", "the ends of a range"),
+        ("constraint float_in(x, 1.0, y);", "the ends of a range are numbers"),
+        ("constraint float_dom(x, [1.0, 2.0, 3.0]);", "each range has two ends"),
         ("constraint float_sin(x, y);", "unsupported: the constraint float_sin"),
         ("constraint float_lin_le([1.0], [x, y], 2.0);", "as many coefficients"),
         ("constraint float_max(x, y);", "expected 3 arguments, found 2"),

@@ -302,6 +302,7 @@ void Floats::read_comparison(const Constraint& c, std::string_view name) {
     result.b = arguments.back();
     arguments = arguments.first(arguments.size() - 1);
   }
+  if (name == "float_in" || name == "float_dom") return read_ranges(std::move(result), arguments);
   const bool is_sum = take_start(name, "float_lin_");
   if (!is_sum && !take_start(name, "float_")) unsupported(c.position, "the constraint " + std::string(full));
   constexpr std::pair<std::string_view, Relation> kRelations[] = {
@@ -312,7 +313,8 @@ void Floats::read_comparison(const Constraint& c, std::string_view name) {
     unsupported(
         c.position,
         "the constraint " + std::string(full) +
-            "; on floats there are sums, products, quotients, square roots, comparisons, extremes and elements");
+            "; on floats there are sums, products, quotients, square roots, comparisons, ranges, extremes and "
+            "elements");
   result.relation = relation->second;
   if (arguments.size() != (is_sum ? 3U : 2U)) throw Refused("it has another number of arguments");
   if (!is_sum) {
@@ -325,6 +327,20 @@ void Floats::read_comparison(const Constraint& c, std::string_view name) {
   for (std::size_t i = 0; i < xs.size(); ++i) result.summands.push_back({real(factors[i]), xs[i]});
   result.bound = real(arguments[2]);
   add(std::move(result));
+}
+
+void Floats::read_ranges(FloatConstraint c, Terms arguments) {
+  const bool has_list = arguments.size() == 2 && arguments[1].kind == Kind::array;
+  if (!has_list && arguments.size() != 3)
+    throw Refused("expected a float, and the ends of a range or an array of the ends of ranges");
+  const Terms ends = has_list ? document_.items(arguments[1]) : arguments.last(2);
+  if (ends.size() % 2 != 0) throw Refused("each range has two ends");
+  const auto is_number = [](const Term& t) { return t.kind == Kind::real || t.kind == Kind::integer; };
+  if (!std::all_of(ends.begin(), ends.end(), is_number)) throw Refused("the ends of a range are numbers");
+  for (std::size_t i = 0; i < ends.size(); i += 2) c.ranges.push_back({real(ends[i]), real(ends[i + 1])});
+  c.form = Form::ranges;
+  c.summands = {{1, arguments[0]}};
+  add(std::move(c));
 }
 
 // Adds a constraint, after moving numbers among the summands to the bound and adding up the summands of each variable.
@@ -635,7 +651,11 @@ void Floats::post_constraints(const Poll& poll) {
 }
 
 void Floats::post(const FloatConstraint& c) {
-  if (c.form == Form::linear) return post_linear(c);
+  const View b = c.control == Control::always ? constant(1)
+                 : c.b.kind == Kind::variable ? views_[static_cast<std::size_t>(c.b.value)]
+                                              : constant(c.b.value);
+  if (c.form == Form::linear) return post_linear(c, b);
+  if (c.form == Form::ranges) return post_in_ranges(c, b);
   // The result has its own quantity already, so a constraint makes it equal to the function.
   const Quantity x = function_of(c, {}), y = value_of(c.result);
   Value bound = 0;
@@ -651,7 +671,31 @@ void Floats::post(const FloatConstraint& c) {
   sink_.post("int_lin_le", {opposite, sum.xs, {constant(room)}});
 }
 
-void Floats::post_linear(const FloatConstraint& c) {
+void Floats::post_in_ranges(const FloatConstraint& c, View b) {
+  FloatConstraint end = c;
+  end.form = Form::linear;
+  end.relation = Relation::at_most;
+  // A single range that has to be kept is kept by two inequalities.
+  if (c.ranges.size() != 1) end.control = Control::reified;
+  const bool is_clause = end.control == Control::reified;
+  Argument insides;
+  for (const auto& [lo, hi] : c.ranges) {
+    const View above = is_clause ? sink_.new_variable(0, 1) : b, below = is_clause ? sink_.new_variable(0, 1) : b;
+    end.summands = c.summands;
+    end.bound = sum_of_decimals(c.bound, hi);
+    post_linear(end, below);
+    for (auto& [factor, x] : end.summands) factor = -factor;
+    end.bound = -sum_of_decimals(c.bound, lo);
+    post_linear(end, above);
+    if (!is_clause) return;
+    insides.push_back(sink_.new_variable(0, 1));
+    sink_.post("array_bool_and", {{above, below}, {insides.back()}});
+  }
+  if (c.control == Control::reified) return sink_.post("array_bool_or", {insides, {b}});
+  sink_.post("bool_clause", {insides, {b}});
+}
+
+void Floats::post_linear(const FloatConstraint& c, View b) {
   std::vector<std::pair<double, Quantity>> summands;
   for (const auto& [factor, x] : c.summands) summands.emplace_back(factor, value_of(x));
   Value bound = 0;
@@ -661,9 +705,6 @@ void Floats::post_linear(const FloatConstraint& c) {
     factors.push_back(constant(factor));
     opposite.push_back(constant(-factor));
   }
-  const View b = c.control == Control::always ? constant(1)
-                 : c.b.kind == Kind::variable ? views_[static_cast<std::size_t>(c.b.value)]
-                                              : constant(c.b.value);
   const View not_b = b.var < 0 ? constant(1 - b.offset) : negation(b);
   const Value room = sum.is_exact ? 0 : static_cast<Value>(std::floor(sum.error * power(sum.decimals) + 1e-6));
   // Posts that the sum, or its opposite, is at most a number; half-reified by `if_b` unless the constraint always

@@ -24,20 +24,24 @@ struct Quantity {
 
 // A float constraint in one of a few forms.
 struct FloatConstraint {
-  enum class Form : std::uint8_t { linear, product, maximum, minimum, absolute, element };
+  enum class Form : std::uint8_t { linear, ranges, product, maximum, minimum, absolute, element };
   enum class Relation : std::uint8_t { at_most, less, equal, different };
   enum class Control : std::uint8_t { always, reified, implied };
   struct Summand {
     double factor;
     Term x;  // a variable, a float, an integer or a Boolean
   };
+  struct Range {
+    double lo, hi;
+  };
 
   Form form = Form::linear;
   Relation relation = Relation::equal;
   Control control = Control::always;
   Term b;                         // Boolean of a reified or half-reified constraint
-  double bound = 0;               // right-hand side of a linear constraint
-  std::vector<Summand> summands;  // terms of a linear constraint
+  double bound = 0;               // right-hand side of a linear constraint; added to the ends of all ranges
+  std::vector<Summand> summands;  // terms of a linear constraint, or of the sum that lies in one of the ranges
+  std::vector<Range> ranges;
   std::vector<Term> inputs;       // arguments of a function, or items of an element
   Term result, index;
   Position position;
@@ -71,6 +75,8 @@ class Floats {
 
   void read(const Constraint& c);
   void read_comparison(const Constraint& c, std::string_view name);
+  // Reads that a float lies in a range (`float_in`), or in one of several (`float_dom`).
+  void read_ranges(FloatConstraint c, Terms arguments);
   void add(FloatConstraint c);
   bool is_unknown(const Term& t) const;
   std::optional<std::size_t> definable(const FloatConstraint& c) const;
@@ -85,7 +91,8 @@ class Floats {
   Quantity aligned(const Quantity& x, int decimals);
   Quantity new_quantity(Range values, Range within, int decimals, double error);
   void post(const FloatConstraint& c);
-  void post_linear(const FloatConstraint& c);
+  void post_linear(const FloatConstraint& c, View b);
+  void post_in_ranges(const FloatConstraint& c, View b);
   void post_ranges(const Variable& v, const Quantity& x, double error);
   [[noreturn]] void unsupported(Position position, const std::string& what) const;
 
