@@ -124,7 +124,7 @@ class Regular final : public Propagator {
   }
 
   // At position i, removes states without a transition to the next layer, and symbols without a transition from a
-  // remaining state. Returns false if no symbol remains.
+  // remaining state (only from the ends of wide domains). Returns false if no symbol remains.
   bool filter(Engine& engine, std::size_t i) {
     Trail& trail = engine.trail();
     read_symbols(engine.domains(), i);
@@ -141,8 +141,20 @@ class Regular final : public Propagator {
       drop(trail, i, q);
       if (i > 0) is_changed_[i - 1] = 1;
     });
-    for (std::size_t k = 0; k < symbols_.size(); ++k)
-      if (!leads_on_[k] && !engine.domains().remove(xs_[i], symbols_[k])) return false;
+    return keep_symbols(engine.domains(), xs_[i]);
+  }
+
+  // Removes the symbols of x that do not lead on; if the domain is too wide for that, only moves its bounds.
+  bool keep_symbols(Domains& d, View x) const {
+    const auto first = std::find(leads_on_.begin(), leads_on_.end(), 1);
+    if (first == leads_on_.end()) return false;
+    const auto last = std::find(leads_on_.rbegin(), leads_on_.rend(), 1);
+    const auto begin = static_cast<std::size_t>(first - leads_on_.begin()),
+               end = static_cast<std::size_t>(leads_on_.rend() - last);
+    if (!d.set_lo(x, symbols_[begin]) || !d.set_hi(x, symbols_[end - 1])) return false;
+    if (symbols_[end - 1] - symbols_[begin] > kListed) return true;
+    for (std::size_t k = begin; k < end; ++k)
+      if (!leads_on_[k] && !d.remove(x, symbols_[k])) return false;
     return true;
   }
 
