@@ -43,6 +43,13 @@ constexpr double kTargetFailures = 100;
 // In a search for a target, domains that are intervals with more values than this are halved.
 constexpr Value kMaxTriedValues = 16;
 
+// Returns seconds as a duration of the clock, which cannot hold more than some centuries.
+std::chrono::steady_clock::duration clock_time(double seconds) {
+  constexpr double kLongest = 1e9;
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+      std::chrono::duration<double>(std::min(seconds, kLongest)));
+}
+
 std::vector<Row> rows_of(const Options& options) {
   if (!options.rows.empty()) return options.rows;
   if (options.portfolio) return portfolio_rows(options.stretch_scale, options.has_orderings);
@@ -66,19 +73,21 @@ void Target::shrink() {
 Search::Search(Solver& solver, Options options)
     : solver_(solver), engine_(solver.engine()), options_(std::move(options)), schedule_(rows_of(options_)),
       random_(options_.seed), target_(kTargetFailures * options_.stretch_scale),
-      start_(std::chrono::steady_clock::now()) {
+      start_(std::chrono::steady_clock::now()), deadline_(start_ + clock_time(options_.seconds)) {
   calls_before_ = engine_.calls();
   if (options_.portfolio) engine_.age_weights(kWeightGrowth);
   engine_.watch([this] {
-    out_of_time_ = elapsed() > options_.seconds;
+    out_of_time_ = std::chrono::steady_clock::now() > deadline_;
     return !out_of_time_ && (!options_.poll || options_.poll());
   });
   if (options_.relax && options_.minimise && (options_.portfolio || schedule_.has(Scope::neighbourhood)))
     neighbourhood_.emplace(*options_.relax);
 }
 
-double Search::elapsed() const {
-  return spent_before_ + std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+double Search::elapsed() const { return elapsed_at(std::chrono::steady_clock::now()); }
+
+double Search::elapsed_at(std::chrono::steady_clock::time_point time) const {
+  return spent_before_ + std::chrono::duration<double>(time - start_).count();
 }
 
 void Search::leave() {
@@ -287,8 +296,9 @@ Search::Status Search::next() {
 std::optional<Search::Turn> Search::spent() {
   if (engine_.stopped()) return out_of_time_ ? Turn::limit : Turn::stopped;
   if (has_spent_figures()) return Turn::limit;
-  const double now = elapsed();
-  if (now > options_.seconds) return Turn::limit;
+  const auto time = std::chrono::steady_clock::now();
+  if (time > deadline_) return Turn::limit;
+  const double now = elapsed_at(time);
   if (statistics_.nodes % 16 != 0 && now < next_poll_) return std::nullopt;
   constexpr double kPause = 0.005;
   next_poll_ = now + kPause;

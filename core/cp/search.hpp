@@ -43,7 +43,7 @@ struct Options {
   // schedule.
   std::vector<double> pauses;
   std::uint64_t seed = 0;
-  double seconds = std::numeric_limits<double>::infinity();
+  double seconds = std::numeric_limits<double>::infinity();  // from construction, the time between calls included
   std::uint64_t nodes = ~std::uint64_t{0}, failures = ~std::uint64_t{0};
   std::function<bool()> poll;  // called now and then; false ends the search
   // Shared with other searches. `shared_best`: the least objective that they have found, or kNoValue. `shared_bound`:
@@ -166,7 +166,9 @@ class Search final : public Finder {
   std::optional<Turn> spent();
   void share_figures();
   bool has_spent_figures();
+  // Seconds of all calls of `next`, until now or until a time during the current call.
   double elapsed() const;
+  double elapsed_at(std::chrono::steady_clock::time_point time) const;
 
   Solver& solver_;
   Engine& engine_;
@@ -194,7 +196,8 @@ class Search final : public Finder {
   Value bound_ = kNoBound;
   Target target_;
   Statistics statistics_;
-  std::chrono::steady_clock::time_point start_;
+  // `start_`: of the current call of `next`. `deadline_`: passes between calls, too.
+  std::chrono::steady_clock::time_point start_, deadline_;
   std::uint64_t calls_before_ = 0, failures_at_restart_ = 0, calls_at_restart_ = 0;
   std::uint64_t shared_nodes_ = 0, shared_failures_ = 0;  // own figures that are part of the shared ones
   std::size_t outside_ = 0;                               // level outside the search: its root is the next one

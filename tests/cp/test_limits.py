@@ -173,3 +173,13 @@ def test_an_interrupt_ends_propagation() -> None:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, handler)
     assert time.monotonic() - begun < 2
+
+
+def test_a_time_limit_passes_between_solutions() -> None:
+    """Bounds and listeners take their time from the search, which must not end later for it."""
+    model = cp.Model()
+    model.int_vars(10, 0, 9)
+    solutions = model.solutions(time_limit=1)
+    next(solutions)
+    time.sleep(1.1)
+    assert next(solutions, None) is None
