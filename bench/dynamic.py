@@ -53,7 +53,7 @@ SYMBOLS = 20
 MAX_TEXTBOOK_STEPS = 100_000
 """Steps in all above which the textbook's recursions are left out: they would take minutes."""
 
-ITERATIONS = 8
+ITERATIONS = 4
 """Iterations of expectation maximisation that are timed."""
 
 WIDE_STATES, WIDE_STEPS = 1_000, 100_000
