@@ -32,8 +32,8 @@ Rule starts_of(const Solver& solver, const Rule& rest) {
   return starts;
 }
 
-// Factor by which each failure counts more than the previous one. A failure counts about a third as much as one that
-// comes a thousand failures later.
+// Factor by which each failure counts more than the previous one if there is an objective, because each better solution
+// changes which decisions fail. A failure counts about a third as much as one that comes a thousand failures later.
 constexpr double kWeightGrowth = 1.001;
 
 // Limit on the failures of the first stretches that try to refute a target. It is doubled whenever even the smallest
@@ -75,7 +75,7 @@ Search::Search(Solver& solver, Options options)
       random_(options_.seed), target_(kTargetFailures * options_.stretch_scale),
       start_(std::chrono::steady_clock::now()), deadline_(start_ + clock_time(options_.seconds)) {
   calls_before_ = engine_.calls();
-  if (options_.portfolio) engine_.age_weights(kWeightGrowth);
+  if (options_.portfolio && options_.minimise) engine_.age_weights(kWeightGrowth);
   engine_.watch([this] {
     out_of_time_ = std::chrono::steady_clock::now() > deadline_;
     return !out_of_time_ && (!options_.poll || options_.poll());

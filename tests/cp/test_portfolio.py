@@ -255,3 +255,27 @@ def test_a_float_objective_is_bounded_while_its_search_pauses() -> None:
     assert before is None or before > 5 * unit
     assert not flatzinc_bounds.FlatZincBounds(model, lambda: True).add(search, None, math.inf)
     assert model.bound(search) == 5 * unit
+
+
+@pytest.mark.parametrize(("points", "size", "index"), [(7, 3, 1), (6, 3, 2), (6, 3, 8)])
+def test_without_an_objective_old_failures_count_as_much_as_new_ones(points: int, size: int, index: int) -> None:
+    """The default is then the free search, which finds block designs within a few thousand nodes."""
+    blocks = index * points * (points - 1) // (size * (size - 1))
+    model = cp.Model()
+    rows = [model.bool_vars(blocks) for _ in range(points)]
+    columns = list(zip(*rows, strict=True))
+    for row in rows:
+        model.add(model.sum(row) == blocks * size // points)
+    for column in columns:
+        model.add(model.sum(column) == size)
+    for left, right in itertools.combinations(rows, 2):
+        products = model.bool_vars(blocks)
+        for product, x, y in zip(products, left, right, strict=True):
+            model.add(product == x * y)
+        model.add(model.sum(products) == index)
+    for lines in (rows, columns):
+        for line, following in itertools.pairwise(lines):
+            model.lex_lesseq(line, following)
+    result = model.solve(options=cp.SearchOptions(node_limit=20_000))
+    assert result.status == "feasible"
+    assert result.stats["nodes"] == model.solve(options=cp.SearchOptions(free=True)).stats["nodes"]
