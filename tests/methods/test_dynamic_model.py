@@ -881,3 +881,25 @@ def test_soft_evidence_on_a_symbol_may_underflow():
     assert answer.marginals["state"] == pytest.approx(np.tile([0.0, 1.0], (5, 1)))
     assert answer.marginals["observation"] == pytest.approx(np.tile([0.0, 1.0], (5, 1)))
     assert model.log_likelihood({"observation": logs}) == pytest.approx(math.log(0.5) - 800)
+
+
+@pytest.mark.parametrize("is_chain", [True, False])
+@pytest.mark.parametrize("question", ["filter", "smooth", "viterbi", "log_likelihood"])
+def test_tables_whose_numbers_no_scale_holds_are_refused(is_chain, question):
+    """A state of weight 1e-300 beside one of 1e308 became impossible, and its observation with it."""
+    emissions = np.array([[1e308, 0.0], [1e-290, 1e-300]])
+    names = ["s", "o"] if is_chain else ["s", "o", "t"]
+    variables = [Variable(name, 2) for name in names]
+    first, later = [Table([0], np.full(2, 0.5))], [Table([0, len(names)], np.full((2, 2), 0.5))]
+    for shift, tables in ((0, first), (len(names), later)):
+        tables.append(Table([shift, shift + 1], emissions))
+        if not is_chain:
+            scope = [*([1] if shift else []), *range(shift, shift + 3)]
+            tables.append(Table(scope, np.full([2] * len(scope), 0.5)))
+    initial = Model(variables, first, sense="probability", children=range(len(names)), check=False)
+    both = [Variable(f"{name}[-1]", 2) for name in names] + variables
+    children = range(len(names), 2 * len(names))
+    transition = Model(both, later, sense="probability", children=children, check=False)
+    model = DynamicModel(initial, transition)
+    with pytest.raises(InputError, match="the table over 's', 'o' has numbers from 1e-300 to 1e\\+308"):
+        getattr(model, question)({"o": [1, 1]})

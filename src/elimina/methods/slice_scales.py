@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 from typing import NamedTuple
 
 import numpy as np
 
+from elimina.errors import InputError
 from elimina.methods.observed_sequences import Floats, Sequences
 from elimina.model.dynamic_network import DynamicNetwork
 from elimina.model.model import Model
@@ -31,7 +33,11 @@ class SliceScales(NamedTuple):
 
     @staticmethod
     def of(network: DynamicNetwork) -> SliceScales:
-        """Return the scales of a network; probability distributions need none, as their largest numbers are near 1."""
+        """Return the scales of a network; probability distributions need none, as their largest numbers are near 1.
+
+        Raises:
+            InputError: A table has numbers so far apart that scaling loses the smallest ones.
+        """
         first, later = _exponents(network.initial), _exponents(network.transition)
         if not any(first) and not any(later):
             return SliceScales(network)
@@ -54,9 +60,25 @@ def _exponents(model: Model) -> list[int]:
 
 
 def _scaled(model: Model, exponents: list[int]) -> Model:
-    pairs = zip(model.factors, exponents, strict=True)
+    pairs = list(zip(model.factors, exponents, strict=True))
     tables = [_divided(table, exponent) if exponent else table for table, exponent in pairs]
+    for (table, exponent), divided in zip(pairs, tables, strict=True):
+        if exponent > 0:
+            _check_smallest(model, table, divided)
     return Model(model.variables, tables, sense="probability", children=model.children, check=False)
+
+
+def _check_smallest(model: Model, table: Table, divided: Table) -> None:
+    """Raise ``InputError`` if a positive number of a table has lost digits by a division."""
+    numbers, scaled = (np.append(one.values.ravel(), one.default or 0.0) for one in (table, divided))
+    is_lost = (numbers > 0) & (scaled < sys.float_info.min)
+    if is_lost.any():
+        names = ", ".join(repr(model.variables[v].name) for v in table.scope)
+        raise InputError(
+            f"the table over {names} has numbers from {numbers[is_lost].min():.3g} to {numbers.max():.3g}, which are "
+            "too far apart for floats of one scale: normalise the distributions of the dynamic model, or set the "
+            "smallest numbers to 0"
+        )
 
 
 def _divided(table: Table, exponent: int) -> Table:
