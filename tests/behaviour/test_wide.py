@@ -72,3 +72,14 @@ def test_gaps_of_counts_beyond_floats():
 @pytest.mark.parametrize("seed", range(5))
 def test_seeds_of_the_adversary(seed):
     wide.check(wide.make(random.Random(seed), wide.Setting()))
+
+
+def test_sparse_plans_of_sums_beyond_floats():
+    """Steps of 10^1000 cells in a plan whose other steps are on tuples."""
+    random_rows = np.random.default_rng(0).integers(0, 4, (3, 1100)).astype(np.int32)
+    listed = Table(range(1100), np.array([0.25, 0.5, 1.0]), sizes=[10] * 1100, rows=random_rows, default=1.0)
+    pairs = dense_graph().factors[:1650]
+    model = Model([Variable(f"x{v}", 10) for v in range(1100)], [listed, *pairs], sense="probability")
+    plan = calls.plan(model, "pr", device="cpu", threads=1, tables="sparse")
+    assert not plan.fits
+    assert str(plan)

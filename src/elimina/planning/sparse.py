@@ -324,17 +324,16 @@ class _Chooser:
         machine = self._machine
         on_rows = machine.rows_step + (exp(combinations + joint) + machine.sorted_row * read) / machine.rows
         item = self._plan.itemsize
-        dense = machine.seconds([step], item, 0) - machine.start
+        # A dense step expands sparse inputs to all their cells, and then copies the cells to its arena, which is new
+        # memory each time; a dense plan uses one arena.
+        expanded = sum(2 * o.cells for o in step.operands if self._reads_rows(o))
+        dense = machine.seconds([step], item, (expanded + step.out_cells) * item) - machine.start
         if step.out_cells * item > self._plan.memory_limit:
             dense = math.inf
         listed = sum(
             o.cells for o in step.operands if o.source < 0 and self._factor_densities.tuples[o.factor] is not None
         )
         dense += listed / speeds().encoded
-        # A dense step expands sparse inputs to all their cells, and then copies the cells to its arena.
-        dense += sum(2 * o.cells for o in step.operands if self._reads_rows(o)) * item / machine.fresh
-        # The arenas of dense steps are new memory each time, while a dense plan uses one arena.
-        dense += step.out_cells * item / machine.fresh
         possible = bool(step.operands) and sum(map(field_bits, (*joined_sizes(step), step.domain))) <= WORD * (
             MAX_KEY_WORDS - 1
         )
