@@ -21,7 +21,17 @@ from elimina.model.alignment import aligned
 from elimina.model.conditional_tables import network_of
 from elimina.model.directed_graph import DirectedGraph
 from elimina.model.states import State, StateIndex
-from elimina.model.table import CLOSE, Sense, Table, Tables, batches, forbidden_value, joined_values, misfit
+from elimina.model.table import (
+    CLOSE,
+    Sense,
+    Table,
+    Tables,
+    are_plain_integers,
+    batches,
+    forbidden_value,
+    joined_values,
+    misfit,
+)
 from elimina.model.variable import Variable, index_of, variable_of
 from elimina.number_texts import counted
 from elimina.system import cached_property
@@ -239,20 +249,14 @@ class Model(Displayed):
         index = {v.name: i for i, v in enumerate(variables)}
         tables = []
         for number, (scope, values) in enumerate(_pairs(factors)):
-            arguments.in_order(f"factors[{number}][0]", scope)
-            taken = "a sequence of variables, by name or index"
-            members = arguments.elements(f"factors[{number}][0]", scope, taken)
-            if not all(isinstance(v, str | int | np.integer) for v in members):
-                raise arguments.wrong_type(f"factors[{number}][0]", scope, taken)
-            names = [v for v in members if isinstance(v, str)]
-            unknown = [v for v in names if v not in index]
-            if unknown:
-                raise InputError(f"factor {number} names the unknown variable {unknown[0]!r}")
-            twice = [v for v in names if names.count(v) > 1]
-            if twice:
-                raise InputError(f"factor {number} names variable {twice[0]!r} twice; join its axes first")
-            try:
+            members: Sequence[int | str]
+            indices: Sequence[int]
+            if are_plain_integers(scope):
+                members = indices = scope
+            else:
+                members = _checked_members(number, scope, index)
                 indices = [index[v] if isinstance(v, str) else v for v in members]
+            try:
                 if type(values) is not np.ndarray and all(0 <= v < len(variables) for v in indices):
                     values = aligned([variables[v] for v in indices], values)
                 tables.append(Table(indices, values))
@@ -667,6 +671,29 @@ def _pairs(factors: Any) -> Iterator[tuple[Any, Any]]:
         except (TypeError, ValueError):
             raise arguments.wrong_type(f"factors[{number}]", factor, "a pair: a scope and an array") from None
         yield scope, values
+
+
+def _checked_members(number: int, scope: Any, index: Mapping[str, int]) -> list[int | str]:
+    """Return the variables in the scope of a factor, after checking their types and names.
+
+    Args:
+        number: Number of the factor.
+        scope: Names and indices of variables.
+        index: Indices of the variables by name.
+    """
+    argument, taken = f"factors[{number}][0]", "a sequence of variables, by name or index"
+    arguments.in_order(argument, scope)
+    members = arguments.elements(argument, scope, taken)
+    if not all(isinstance(v, str | int | np.integer) for v in members):
+        raise arguments.wrong_type(argument, scope, taken)
+    names = [v for v in members if isinstance(v, str)]
+    unknown = [v for v in names if v not in index]
+    if unknown:
+        raise InputError(f"factor {number} names the unknown variable {unknown[0]!r}")
+    twice = [v for v in names if names.count(v) > 1]
+    if twice:
+        raise InputError(f"factor {number} names variable {twice[0]!r} twice; join its axes first")
+    return members
 
 
 def _indices(name: str, indices: Iterable[int]) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, chain
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, TypeGuard, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -454,6 +454,11 @@ def _has_duplicates(rows: NDArray[np.int32], sizes: Sequence[int]) -> bool:
     return bool((numbers[1:] == numbers[:-1]).any())
 
 
+def are_plain_integers(numbers: Any) -> TypeGuard[list[int] | tuple[int, ...]]:
+    """Return whether numbers are a list or tuple of Python's integers, which need no conversion."""
+    return type(numbers) in (tuple, list) and _PLAIN_INTEGERS.issuperset(map(type, numbers))
+
+
 def _scope(variables: Sequence[int]) -> tuple[int, ...]:
     scope = _integers("a table's scope", variables)
     if len(set(scope)) != len(scope):
@@ -462,7 +467,7 @@ def _scope(variables: Sequence[int]) -> tuple[int, ...]:
 
 
 def _integers(what: str, numbers: Sequence[int]) -> tuple[int, ...]:
-    if type(numbers) in (tuple, list) and _PLAIN_INTEGERS.issuperset(map(type, numbers)):
+    if are_plain_integers(numbers):
         return tuple(numbers)
     in_order(what, numbers)
     try:
