@@ -27,8 +27,10 @@ from elimina import (
 )
 from elimina.methods import hidden_parameters, observed_sequences
 from elimina.methods.dynamic_model import HiddenChain, SliceTrees
-from elimina.methods.observed_sequences import RunLimits
+from elimina.methods.observed_sequences import Message, RunLimits
+from elimina.methods.slice_trees import SliceTree
 from elimina.planning.checked_options import CheckedOptions
+from elimina.planning.option_checks import check_options
 from elimina.planning.options import Options
 from tests.packages import installed
 
@@ -903,3 +905,37 @@ def test_tables_whose_numbers_no_scale_holds_are_refused(is_chain, question):
     model = DynamicModel(initial, transition)
     with pytest.raises(InputError, match="the table over 's', 'o' has numbers from 1e-300 to 1e\\+308"):
         getattr(model, question)({"o": [1, 1]})
+
+
+def test_a_tree_and_its_logarithms_fit_into_memory_in_turn():
+    """Slices with and without logarithms alternate; each tree fits into the limit alone."""
+    random, size, count = np.random.default_rng(0), 8, 9
+    first = [Table([v], random.dirichlet(np.ones(size))) for v in range(count)]
+    later = [Table([v, count + v], random.dirichlet(np.ones(size), size)) for v in range(2)]
+    for v in range(count + 2, 2 * count):
+        later.append(Table([v - 2, v - 1, v], random.dirichlet(np.ones(size), (size, size))))
+    variables = [Variable(f"x{v}", size) for v in range(count)]
+    initial = Model(variables, first, sense="probability", children=range(count))
+    both = [Variable(f"x{v}[-1]", size) for v in range(count)] + variables
+    transition = Model(both, later, sense="probability", children=range(count, 2 * count))
+    network = DynamicModel(initial, transition)._scales.network
+
+    def tree_within(memory):
+        options = check_options(Options(device="cpu", memory=memory), engine="a junction tree")
+        return SliceTree(network, False, options)
+
+    free = tree_within(None)
+    sizes = free._tree.plan.peak_bytes, free._planned_logarithms.plan.peak_bytes
+    tree = tree_within(f"{max(sizes) + 1000}B")
+    for has_logarithms in (False, True, False, True):
+        logs = np.log(random.dirichlet(np.ones(tree._states)))
+        if has_logarithms:
+            logs[0] -= 2000
+        message = Message(logs, is_logarithmic=True) if has_logarithms else Message(np.exp(logs))
+        for observed in (tree, free):
+            observed.observe(message, {})
+        assert tree._is_logarithmic == has_logarithms
+        assert tree.log_sum == pytest.approx(free.log_sum, abs=1e-12)
+        assert tree.marginals([5])[0] == pytest.approx(free.marginals([5])[0], abs=1e-12)
+        kept = tree._tree._kept_bytes + ("_propagator" in vars(tree)) * sizes[1]
+        assert 0 < kept <= tree._tree.plan.memory_limit

@@ -103,7 +103,7 @@ class CaseQueries(CompiledTree):
                 options = replace(options, order=self.plan.order)
             self._batch = None
             batch = batch_of(model, columns, asked, options, len(values), families)
-            self._make_room(batch.peak_bytes)
+            self.make_room(batch.peak_bytes)
             self._batch = batch
         posteriors = self._batch.run(values, progress)._replace(labels=labels_of(cases))
         posteriors.mark_impossible(observed.contradicted)
@@ -323,7 +323,7 @@ class CaseQueries(CompiledTree):
                 self._decoder.close()
             self._decoder = None
             decoder = RowDecoder(model, columns, self._options, count, is_drawn=is_drawn)
-            self._make_room(decoder.peak_bytes)
+            self.make_room(decoder.peak_bytes)
             self._decoder = decoder
         return self._decoder.assignments(observed, labels_of(cases), seed, progress)
 

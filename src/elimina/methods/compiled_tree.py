@@ -257,7 +257,7 @@ class CompiledTree(Displayed):
         """Bytes of tables from earlier queries, for trees whose messages fit."""
         return len(self._propagators) * self.plan.peak_bytes
 
-    def _make_room(self, size: int) -> None:
+    def make_room(self, size: int) -> None:
         """Release the memory of earlier queries if ``size`` further bytes would not fit."""
         if self.is_exact and self._kept_bytes + size > self.plan.memory_limit:
             self.close()
@@ -294,7 +294,7 @@ class CompiledTree(Displayed):
         if semiring not in self._applied:
             if semiring in self._propagators:  # an interrupt left the propagator between two sets of evidence
                 self._propagators.pop(semiring).close()
-            self._make_room(self.plan.peak_bytes)
+            self.make_room(self.plan.peak_bytes)
             self._propagators[semiring] = Propagator(self._planned, semiring)
             self._applied[semiring] = {}
         propagator, evidence = self._propagators[semiring], self._observations

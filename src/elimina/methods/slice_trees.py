@@ -143,7 +143,15 @@ class SliceTree:
                 self._observe_logarithms()
                 return
             evidence[variable.name] = weights
+        self._make_room_for_tree()
         self._tree.set_evidence(evidence)
+
+    def _make_room_for_tree(self) -> None:
+        """Release the memory of logarithms if it leaves no room for the tree without them."""
+        if "_propagator" in vars(self):
+            plan, logarithms = self._tree.plan, self._planned_logarithms.plan
+            if plan.peak_bytes + logarithms.peak_bytes > plan.memory_limit:
+                vars(self).pop("_propagator").close()
 
     @cached_property
     def _planned_logarithms(self) -> PlannedProblem:
@@ -165,6 +173,7 @@ class SliceTree:
     def _observe_logarithms(self) -> None:
         """Answer further questions about the current observations by logarithms."""
         self._is_logarithmic = True
+        self._tree.make_room(self._planned_logarithms.plan.peak_bytes)
         sizes, evidence = self._tree.model.sizes, {}
         self._fixed_log_sum = 0.0
         for v, items in self._observed.items():
