@@ -76,6 +76,15 @@ struct Read {
   nb::object arrays;
 };
 
+// Returns a variable or a size; -1, which no model has, if it is beyond 31 or 63 bits.
+template <class T>
+T number_in_model(nb::handle number) {
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (value == -1 && PyErr_Occurred()) throw nb::python_error();
+  return overflow || value != T(value) ? T(-1) : T(value);
+}
+
 void read_table(nb::handle table, Read& read) {
   static const nb::handle values_name = name_of("values"), rows_name = name_of("rows"), scope_name = name_of("scope");
   auto& [source, scope, sizes, strides, arrays] = read;
@@ -83,7 +92,8 @@ void read_table(nb::handle table, Read& read) {
   scope.clear();
   sizes.clear();
   strides.clear();
-  for (const nb::handle v : nb::borrow<nb::tuple>(nb::getattr(table, scope_name))) scope.push_back(nb::cast<int>(v));
+  for (const nb::handle v : nb::borrow<nb::tuple>(nb::getattr(table, scope_name)))
+    scope.push_back(number_in_model<int>(v));
   const View view(values);
   source = {};
   arrays = values;
@@ -94,7 +104,7 @@ void read_table(nb::handle table, Read& read) {
     strides.assign(view.strides().begin(), view.strides().end());
   } else {
     for (const nb::handle size : nb::borrow<nb::tuple>(nb::getattr(table, "sizes")))
-      sizes.push_back(nb::cast<i64>(size));
+      sizes.push_back(number_in_model<i64>(size));
     const View listed(rows);
     Listing listing;
     listing.rows = listed.data();
@@ -185,6 +195,20 @@ Array<i64> forbidding(const TableList& self, const std::string& sense) {
     const std::vector<Ends>& ranges = self.tables.ends(sense_of(sense));
     for (i64 number = 0; number < self.tables.size(); ++number)
       if (ranges[number].forbids) numbers.push_back(number);
+  }
+  return array_of(std::move(numbers));
+}
+
+i64 first_mismatch(const TableList& self, Words<const i64> sizes) {
+  nb::gil_scoped_release release;
+  return self.tables.first_mismatch(span_of(sizes));
+}
+
+Array<i64> unusual(const TableList& self, const std::string& sense, double low, double high) {
+  std::vector<i64> numbers;
+  {
+    nb::gil_scoped_release release;
+    numbers = self.tables.unusual(sense_of(sense), low, high);
   }
   return array_of(std::move(numbers));
 }
@@ -378,6 +402,11 @@ void bind_tables(nb::module_& m) {
            "Return the same as arrays: for each table 0 (allows nothing), 1 (integers) or 2 (floats), its two "
            "values if they are integers, and its two values if they are floats.")
       .def("forbidding", &forbidding, "sense"_a, "Return the numbers of the tables that forbid some of their tuples.")
+      .def("first_mismatch", &first_mismatch, "sizes"_a,
+           "Return the number of the first table with a variable that is not in the model, or of another size than in "
+           "the model; -1 if there is none.")
+      .def("unusual", &unusual, "sense"_a, "low"_a, "high"_a,
+           "Return the numbers of the tables with NaN, or with allowed values or a default outside a range.")
       .def("chosen", &chosen, "numbers"_a, "Return a list of the tables with these numbers.")
       .def("values", &values, "assignment"_a,
            "Return each table's value at an assignment, which has the index of a value for each variable.")

@@ -16,7 +16,7 @@ template <class T>
 struct Range {
   T worst;
   T low = std::numeric_limits<T>::max(), high = std::numeric_limits<T>::lowest();
-  bool any = false, forbids = false;
+  bool any = false, forbids = false, has_nan = false;
 
   void add(T value) {
     if (value == worst) {
@@ -24,6 +24,7 @@ struct Range {
       return;
     }
     any = true;
+    has_nan |= value != value;
     low = std::min(low, value);
     high = std::max(high, value);
   }
@@ -37,7 +38,7 @@ struct Range {
   // Adds consecutive cells to the range, eight at a time for vector instructions; returns the number of those cells.
   i64 add_lanes(const char* from, i64 count) {
     constexpr int kLanes = 8;
-    T lows[kLanes], highs[kLanes], bad[kLanes]{};
+    T lows[kLanes], highs[kLanes], bad[kLanes]{}, nan[kLanes]{};
     std::fill_n(lows, kLanes, low);
     std::fill_n(highs, kLanes, high);
     i64 i = 0;
@@ -50,12 +51,14 @@ struct Range {
         lows[lane] = best < lows[lane] ? best : lows[lane];
         highs[lane] = highs[lane] < largest ? largest : highs[lane];
         bad[lane] = value == worst ? T(1) : bad[lane];
+        if constexpr (!std::is_integral_v<T>) nan[lane] = value != value ? T(1) : nan[lane];
       }
     }
     low = *std::min_element(lows, lows + kLanes);
     high = *std::max_element(highs, highs + kLanes);
     any |= low <= high;
     forbids |= *std::max_element(bad, bad + kLanes) != T(0);
+    has_nan |= *std::max_element(nan, nan + kLanes) != T(0);
     return i;
   }
 };
@@ -75,7 +78,7 @@ Ends ends_as(const Tables& tables, i64 number, Sense sense) {
          [&](i64 offset, i64 cells, i64 stride) { range.add(source.values + offset, cells, stride); });
   }
   Ends ends;
-  ends.any = range.any, ends.forbids = range.forbids;
+  ends.any = range.any, ends.forbids = range.forbids, ends.has_nan = range.has_nan;
   if (!range.any) return ends;
   if constexpr (std::is_integral_v<T>) {
     ends.least = range.low;
@@ -129,6 +132,39 @@ Ends Tables::ends_of(i64 number, Sense sense) const {
     case Type::i64: break;
   }
   return ends_as<i64>(*this, number, sense);
+}
+
+i64 Tables::first_mismatch(std::span<const i64> sizes) const {
+  Looks looks;
+  for (i64 number = 0; number < size(); ++number) {
+    looks.look();
+    const auto variables = scope(number);
+    const auto states = this->sizes(number);
+    for (std::size_t a = 0; a < variables.size(); ++a)
+      if (variables[a] < 0 || variables[a] >= i64(sizes.size()) || sizes[variables[a]] != states[a]) return number;
+  }
+  return -1;
+}
+
+std::vector<i64> Tables::unusual(Sense sense, double low, double high) const {
+  std::vector<i64> numbers;
+  const std::vector<Ends>& ranges = ends(sense);
+  for (i64 number = 0; number < size(); ++number) {
+    const Ends& range = ranges[number];
+    const bool is_integral = sources_[number].type == Type::i64;
+    bool is_usual = !range.has_nan;
+    if (range.any) {
+      is_usual &= low <= (is_integral ? double(range.least) : range.low);
+      is_usual &= (is_integral ? double(range.largest) : range.high) <= high;
+    }
+    // The range leaves out the default of a sparse table that lists all tuples.
+    if (const Listing* listing = sources_[number].listing.get()) {
+      const double value = is_integral ? double(listing->integer_default) : listing->real_default;
+      is_usual &= low <= value && value <= high;
+    }
+    if (!is_usual) numbers.push_back(number);
+  }
+  return numbers;
 }
 
 void Tables::replace(i64 number, const Source& source, std::span<const i64> strides) {

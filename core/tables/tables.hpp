@@ -33,6 +33,7 @@ constexpr int kMostAxes = 64;
 // Smallest and largest allowed value of a table: `low` and `high` of floats, `least` and `largest` of integers.
 struct Ends {
   bool any = false, forbids = false;  // true if the table allows some values, and if it forbids some
+  bool has_nan = false;
   double low = 0, high = 0;
   i64 least = 0, largest = 0;
 };
@@ -71,6 +72,13 @@ class Tables {
 
   // Smallest and largest allowed value of each table; computed again only for another sense.
   const std::vector<Ends>& ends(Sense sense) const;
+
+  // Number of the first table with a variable that is not in the model, or that has another size there; -1 if there is
+  // none.
+  i64 first_mismatch(std::span<const i64> sizes) const;
+
+  // Numbers of the tables with NaN, with allowed values outside a range, or (sparse ones) with a default outside it.
+  std::vector<i64> unusual(Sense sense, double low, double high) const;
 
   // Returns the axes with more than one state along which a table is constant; none for a sparse or a large table. Also
   // none if the table is constant along all axes: a model that is planned before its numbers are known has such tables,

@@ -16,7 +16,7 @@ import elimina
 from elimina.errors import InputError
 from elimina.model.model import Model
 from elimina.model.states import StateIndex
-from elimina.model.table import FORBIDDEN, Table
+from elimina.model.table import CLOSE, FORBIDDEN, Sense, Table, misfit
 from elimina.model.variable import Variable
 
 
@@ -392,3 +392,45 @@ def test_booleans_are_no_indices():
     ):
         with pytest.raises(InputError, match="variables are named by strings or indices, not by True"):
             call()
+
+
+ODD_VALUES = (
+    math.nan, math.inf, -math.inf, 0, -0.0, -1, 1e300, -1e300, 5e-324, FORBIDDEN, -FORBIDDEN, FORBIDDEN - 1, CLOSE,
+    CLOSE + 1, -CLOSE - 1, -CLOSE,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("sense", ["min-cost", "max-cost", "probability"])
+@given(data=st.data())
+@settings(max_examples=300, deadline=None)
+def test_the_first_defect_among_many_factors_is_named(sense: Sense, data: st.DataObject) -> None:
+    """Factors are checked together; the oracle looks at each value of each factor."""
+    sizes = [2, 3, 9]
+    factors = []
+    for _ in range(data.draw(st.integers(0, 12))):
+        scope = data.draw(st.sampled_from([[], [0], [1], [2], [0, 1], [1, 2], [2, 0], [0, 1, 2], [1, 3]]))
+        shape = [sizes[v] if v < 3 and data.draw(st.integers(0, 60)) else 2 for v in scope]
+        dtype = data.draw(st.sampled_from([np.float64, np.int64, np.float32]))
+        odd = [v for v in ODD_VALUES if dtype != np.int64 or (math.isfinite(v) and abs(v) < 2**63 and v == int(v))]
+        rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+        values = rng.integers(0, 5, shape).astype(dtype)
+        with np.errstate(over="ignore", under="ignore"):
+            for value in data.draw(st.lists(st.sampled_from(odd), max_size=1)):
+                values.flat[rng.integers(values.size)] = value
+        if not scope or data.draw(st.booleans()):
+            factors.append(Table(scope, values))
+            continue
+        rows = np.argwhere(np.ones(shape, dtype=bool))
+        listed = rng.random(len(rows)) < data.draw(st.sampled_from([0.0, 0.5, 1.0]))
+        default = values.flat[0].item()
+        factors.append(Table(scope, values.reshape(-1)[listed], sizes=shape, rows=rows[listed], default=default))
+    fits = [all(v < 3 and sizes[v] == size for v, size in zip(f.scope, f.sizes, strict=True)) for f in factors]
+    wrong = fits.index(False) if False in fits else None
+    if wrong is None:
+        wrong = next((number for number, factor in enumerate(factors) if misfit(factor, sense) is not None), None)
+    variables = [Variable(f"v{v}", size) for v, size in enumerate(sizes)]
+    if wrong is None:
+        Model(variables, factors, sense=sense)
+        return
+    with pytest.raises(InputError, match=rf"factor {wrong} "):
+        Model(variables, factors, sense=sense)

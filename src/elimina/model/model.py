@@ -27,9 +27,7 @@ from elimina.model.table import (
     Table,
     Tables,
     are_plain_integers,
-    batches,
     forbidden_value,
-    joined_values,
     misfit,
 )
 from elimina.model.variable import Variable, index_of, variable_of
@@ -121,10 +119,7 @@ class Model(Displayed):
         if len(self._index) != len(self.variables):
             twice = next(v.name for i, v in enumerate(self.variables) if self._index[v.name] != i)
             raise InputError(f"two variables are named {twice!r}")
-        for number, factor in enumerate(self.factors):
-            self._check_shape(number, factor)
-        for numbers in batches(self.factors):
-            self._check_values(numbers)
+        self._check_factors()
         if self.children is not None:
             self._check_children(self.children)
             if check:
@@ -182,27 +177,29 @@ class Model(Displayed):
                 raise InputError(f"factor {number} over {self._names(factor)} does not contain its child {child}")
         distributions.check_structure(self.variables, self.factors, children)
 
-    def _check_shape(self, number: int, factor: Table) -> None:
-        for v, size in zip(factor.scope, factor.sizes, strict=True):
-            if not 0 <= v < len(self.variables):
-                raise InputError(f"factor {number} names variable {v}; the model has {len(self.variables)}")
-            if self.variables[v].size != size:
-                raise InputError(
-                    f"factor {number} has {counted(size, 'value')} for variable {self.variables[v].name!r}, "
-                    f"which has {self.variables[v].size}"
-                )
-
-    def _check_values(self, numbers: Sequence[int]) -> None:
-        """Check the values of a batch of factors at once, and one by one only if the batch has unusual values."""
-        if len(numbers) > 1:
-            values = joined_values([self.factors[number] for number in numbers])
-            lowest = 0.0 if self.sense == "probability" else -CLOSE
-            if lowest <= values.min() and values.max() <= CLOSE:
-                return
-        for number in numbers:
+    def _check_factors(self) -> None:
+        """Check the scopes, sizes and values of all factors in the core, and those with a defect once more here."""
+        listed = self._tables.listed
+        mismatch = listed.first_mismatch(self.size_array)
+        if mismatch >= 0:
+            raise self._mismatch_error(mismatch, self.factors[mismatch])
+        # The core compares rounded numbers, so the range leaves a margin.
+        highest = CLOSE / 2
+        for number in listed.unusual(self.sense, 0.0 if self.sense == "probability" else -highest, highest).tolist():
             problem = misfit(self.factors[number], self.sense)
             if problem is not None:
                 raise InputError(f"factor {number} over {self._names(self.factors[number])} {problem}")
+
+    def _mismatch_error(self, number: int, factor: Table) -> InputError:
+        for v, size in zip(factor.scope, factor.sizes, strict=True):
+            if not 0 <= v < len(self.variables):
+                return InputError(f"factor {number} names variable {v}; the model has {len(self.variables)}")
+            if self.variables[v].size != size:
+                return InputError(
+                    f"factor {number} has {counted(size, 'value')} for variable {self.variables[v].name!r}, "
+                    f"which has {self.variables[v].size}"
+                )
+        raise AssertionError("the factor fits the model")
 
     def _names(self, factor: Table) -> str:
         return "(" + ", ".join(self.variables[v].name for v in factor.scope) + ")"
