@@ -310,11 +310,10 @@ void Floats::read_comparison(const Constraint& c, std::string_view name) {
   const auto* relation =
       std::find_if(std::begin(kRelations), std::end(kRelations), [&](const auto& each) { return each.first == name; });
   if (relation == std::end(kRelations))
-    unsupported(
-        c.position,
-        "the constraint " + std::string(full) +
-            "; on floats there are sums, products, quotients, square roots, comparisons, ranges, extremes and "
-            "elements");
+    unsupported(c.position,
+                "the constraint " + std::string(full) +
+                    "; on floats there are sums, products, quotients, square roots, comparisons, ranges, extremes and "
+                    "elements");
   result.relation = relation->second;
   if (arguments.size() != (is_sum ? 3U : 2U)) throw Refused("it has another number of arguments");
   if (!is_sum) {

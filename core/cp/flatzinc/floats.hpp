@@ -42,7 +42,7 @@ struct FloatConstraint {
   double bound = 0;               // right-hand side of a linear constraint; added to the ends of all ranges
   std::vector<Summand> summands;  // terms of a linear constraint, or of the sum that lies in one of the ranges
   std::vector<Range> ranges;
-  std::vector<Term> inputs;       // arguments of a function, or items of an element
+  std::vector<Term> inputs;  // arguments of a function, or items of an element
   Term result, index;
   Position position;
 };

@@ -527,7 +527,8 @@ def _codes_of_distinct(
             codes[number] = index_of_cell(variable, distinct[number])
         except InputError as error:
             raise InputError(f"row {rows[int(np.argmax(numbers == number))]}: {error}") from None
-    return codes[numbers]
+    coded: Codes = codes[numbers]
+    return coded
 
 
 def _are_numbers(variable: Variable, values: NDArray[Any]) -> bool:
