@@ -73,8 +73,7 @@ class Tables {
   // Smallest and largest allowed value of each table; computed again only for another sense.
   const std::vector<Ends>& ends(Sense sense) const;
 
-  // Number of the first table with a variable that is not in the model, or that has another size there; -1 if there is
-  // none.
+  // Number of the first table with a variable outside the model, or with a size other than the model's; -1: none.
   i64 first_mismatch(std::span<const i64> sizes) const;
 
   // Numbers of the tables with NaN, with allowed values outside a range, or (sparse ones) with a default outside it.
