@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from elimina.cli import flatzinc, main
+from elimina.cli import flatzinc, main, signals
 
 NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
 
@@ -54,6 +56,27 @@ def test_a_program_gets_its_hook_back(run, capsys) -> None:
         run(["--version"])
     capsys.readouterr()
     assert sys.unraisablehook is before
+
+
+def test_a_hook_that_was_set_meanwhile_is_kept(monkeypatch, capsys) -> None:
+    """A thread that a call has abandoned leaves a hook that passes exceptions on to the one before."""
+    reported: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", reported.append)
+    monkeypatch.setattr(signals._State, "hook", None)
+    read = flatzinc._options
+
+    def abandoning(arguments):
+        sys.unraisablehook = functools.partial(lambda before, dropped: before(dropped), sys.unraisablehook)
+        return read(arguments)
+
+    monkeypatch.setattr(flatzinc, "_options", abandoning)
+    for _ in range(3):
+        with pytest.raises(SystemExit):
+            flatzinc.main(["--version"])
+    capsys.readouterr()
+    dropped = SimpleNamespace(exc_type=ValueError)
+    sys.unraisablehook(dropped)
+    assert reported == [dropped]
 
 
 def test_a_signal_that_comes_while_options_are_read_ends_the_command(monkeypatch, capsys) -> None:

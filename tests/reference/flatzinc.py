@@ -280,6 +280,8 @@ def _leaves(x: int, y: int, z: int) -> bool:
 
 
 def _is_power(x: int, y: int, z: int) -> bool:
+    if abs(x) > 1 and abs(y) > 64:  # beyond all domains, or below 1
+        return y < 0 and z == 0
     if y >= 0:
         return z == x**y
     return x != 0 and z == _quotient(1, x**-y)

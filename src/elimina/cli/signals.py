@@ -56,7 +56,7 @@ class _State:
         is_over: True if the command has ended, and the process is about to.
         is_dropped: True if Python has dropped the exception of the signal that came.
         previous_handlers: Pairs of a signal and its handler before ``catch``.
-        hook: The ``sys.unraisablehook`` to restore.
+        hook: The ``sys.unraisablehook`` to restore; None if it is not replaced.
     """
 
     came: int | None = None
@@ -81,7 +81,8 @@ def catch() -> None:
             _State.previous_handlers += ((number, signal.signal(number, _handle)),)
         except ValueError:
             return  # not in the main thread, which alone handles signals
-    _State.hook, sys.unraisablehook = sys.unraisablehook, _drop
+    if _State.hook is None:
+        _State.hook, sys.unraisablehook = sys.unraisablehook, _drop
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
 
 
@@ -92,8 +93,9 @@ def release() -> None:
         if handler is not None:  # None: the handler was not set by Python
             signal.signal(number, handler)
     _State.previous_handlers = ()
+    # A later hook that passes exceptions on to this one keeps it in use.
     if sys.unraisablehook is _drop:
-        sys.unraisablehook = _State.hook
+        sys.unraisablehook, _State.hook = _State.hook, None
 
 
 def alarm(seconds: float) -> None:

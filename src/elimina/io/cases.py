@@ -481,16 +481,21 @@ def _known_codes(variable: Variable, values: NDArray[Any], rows: NDArray[np.intp
     if values.dtype.kind != "O":
         distinct, numbers = np.unique(values, return_inverse=True)
         return _codes_of_distinct(variable, distinct.tolist(), numbers, rows)
-    # The type is part of the key, because 1, 1.0 and True are equal.
-    keys = list(zip(map(type, values), values, strict=True))
+    cells = values.tolist()
     try:
-        distinct_keys = dict.fromkeys(keys)
+        # With several types, the type is part of the key, because 1, 1.0 and True are equal.
+        has_one_type = len(set(map(type, cells)) - {str, type(None)}) < 2
+        keys: list[Any] = cells if has_one_type else list(zip(map(type, cells), cells, strict=True))
+        distinct_keys = list(dict.fromkeys(keys))
     except TypeError:
-        keys = [_hashable_key(variable, value, row) for row, value in zip(rows, values, strict=True)]
-        distinct_keys = dict.fromkeys(keys)
+        has_one_type = False
+        keys = [_hashable_key(variable, cell, row) for row, cell in zip(rows, cells, strict=True)]
+        distinct_keys = list(dict.fromkeys(keys))
     number_of_key = {key: number for number, key in enumerate(distinct_keys)}
     numbers = np.fromiter(map(number_of_key.__getitem__, keys), dtype=np.intp, count=len(keys))
-    return _codes_of_distinct(variable, [value for _, value in distinct_keys], numbers, rows)
+    return _codes_of_distinct(
+        variable, distinct_keys if has_one_type else [cell for _, cell in distinct_keys], numbers, rows
+    )
 
 
 def _hashable_key(variable: Variable, value: Any, row: int) -> tuple[type, Any]:
