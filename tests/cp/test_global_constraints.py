@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import random
 from collections.abc import Sequence
@@ -122,6 +123,14 @@ def test_table_far_values_and_repeated_variables() -> None:
     assert found(model, [x, y]) == {(2**39, 1), (-(2**40), 2)}
 
 
+def accepts(moves: Sequence[dict[int, int]], ends: Sequence[int], word: Sequence[int]) -> bool:
+    """Return whether an automaton that begins in state 0 accepts a word."""
+    state: int | None = 0
+    for symbol in word:
+        state = None if state is None else moves[state].get(symbol)
+    return state in ends
+
+
 def test_regular_is_domain_consistent() -> None:
     for seed in range(100):
         rng = random.Random(seed)
@@ -132,12 +141,7 @@ def test_regular_is_domain_consistent() -> None:
         model, xs = made(given)
         model.regular(xs, moves, 0, ends)
 
-        def check(v: tuple[int, ...]) -> bool:
-            state: int | None = 0
-            for symbol in v:
-                state = None if state is None else moves[state].get(symbol)  # noqa: B023
-            return state in ends  # noqa: B023
-
+        check = functools.partial(accepts, moves, ends)
         assert model.propagated() == supported(given, check), (moves, ends, given)
         assert found(model, xs) == allowed(given, check)
 
@@ -153,21 +157,14 @@ def test_regular_with_symbols_far_apart(factor: int) -> None:
         given = domains(rng, 3, -2, 3)
         model, xs = made([[factor * value for value in domain] for domain in given])
         model.regular(xs, far_moves, 0, ends)
-        accepts = model.bool_var()
-        model.add(cp.regular([xs[0], xs[1]], far_moves, 0, ends), iff=accepts)
-
-        def accepted(word: Sequence[int]) -> bool:
-            state: int | None = 0
-            for symbol in word:
-                state = None if state is None else moves[state].get(symbol)  # noqa: B023
-            return state in ends  # noqa: B023
-
+        is_accepted = model.bool_var()
+        model.add(cp.regular([xs[0], xs[1]], far_moves, 0, ends), iff=is_accepted)
         expected = {
-            (*(factor * value for value in word), int(accepted(word[:2])))
+            (*(factor * value for value in word), int(accepts(moves, ends, word[:2])))
             for word in itertools.product(*given)
-            if accepted(word)
+            if accepts(moves, ends, word)
         }
-        assert found(model, [*xs, accepts]) == expected
+        assert found(model, [*xs, is_accepted]) == expected
         assert sum(np.size(argument) for _, arguments in model.posted().constraints for argument in arguments) < 2000
 
 

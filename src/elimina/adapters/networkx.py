@@ -133,9 +133,9 @@ def from_networkx(graph: Any) -> Model:
         costs += [(f"node {v!r}", [index[v]], data) for v, data in graph.nodes.items()]
         costs += [(f"edge {(u, v)!r}", sorted((index[u], index[v])), data) for u, v, data in graph.edges(data=True)]
         tables = [_table(where, variables, scope, data["costs"]) for where, scope, data in costs if "costs" in data]
-        own = {name: graph.graph[name] for name in _MODEL_ATTRIBUTES if name in graph.graph}
-        decimals = own.pop("decimals", None)
-        model = Model(variables, tables, **own)
+        attributes = {name: graph.graph[name] for name in _MODEL_ATTRIBUTES if name in graph.graph}
+        decimals = attributes.pop("decimals", None)
+        model = Model(variables, tables, **attributes)
         model.decimals = None if decimals is None else arguments.integer("decimals", decimals, 0)
         return model
     factors = []

@@ -433,13 +433,9 @@ def _from_array(array: NDArray[Any], model: Model, indices: bool) -> Cases:
 
 def _column_codes(variable: Variable, column: Any, indices: bool) -> Codes:
     """Return the indices of a column's states, -1 for missing cells; distinct cells are looked up once."""
-    if hasattr(column, "factorize") and not indices and column.dtype != object:
-        try:
-            numbers, distinct = column.factorize()
-        except (TypeError, NotImplementedError):
-            pass  # cells that are lists or mappings, say
-        else:
-            return _codes_of_distinct(variable, distinct.tolist(), numbers, range(len(numbers)))
+    if not indices and (factorised := _factorised(column)) is not None:
+        numbers, distinct = factorised
+        return _codes_of_distinct(variable, distinct, numbers, range(len(numbers)))
     if hasattr(column, "isna"):
         is_missing = np.asarray(column.isna(), dtype=bool)
         column = np.ma.masked_array(column.to_numpy(dtype=object), is_missing)
@@ -455,6 +451,17 @@ def _column_codes(variable: Variable, column: Any, indices: bool) -> Codes:
     codes = np.full(len(values), UNOBSERVED, dtype=np.int32)
     codes[observed] = (_checked_indices if indices else _known_codes)(variable, observed_cells, observed)
     return codes
+
+
+def _factorised(column: Any) -> tuple[NDArray[np.intp], list[Any]] | None:
+    """Return a number for each cell of a pandas column and the distinct cells; None for other columns and cells."""
+    if not hasattr(column, "factorize") or column.dtype == object:
+        return None
+    try:
+        numbers, distinct = column.factorize()
+    except (TypeError, NotImplementedError):
+        return None  # cells that are lists or mappings, say
+    return numbers, distinct.tolist()
 
 
 def _checked_indices(variable: Variable, values: NDArray[Any], rows: NDArray[np.intp]) -> Codes:
