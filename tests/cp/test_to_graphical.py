@@ -142,6 +142,21 @@ def test_a_wide_domain_has_the_values_that_constraints_list() -> None:
     assert count(model) == len(model.solve(all_solutions=True).solutions) == 0
 
 
+def test_equations_carry_listed_values_to_wide_domains(tmp_path: Path) -> None:
+    model = cp.Model()
+    x, y, z = model.int_vars(3, -(2**40), 2**40)
+    model.member(x, [-(2**30), 1, 2, 7])
+    model.add(3 * y + 2 * x == 11)  # of the listed values, only 1 and 7 leave a multiple of 3
+    model.add(z == 4 - y)
+    assert count(model) == len(model.solve(all_solutions=True).solutions) == 2
+    model.add(z != 1)
+    assert count(model) == len(model.solve(all_solutions=True).solutions) == 1
+    model.member(y, [5])
+    assert count(model) == 0
+    domain = "var {-1200000, 0, 2}"
+    assert count(read(tmp_path, f"{domain}: x; {domain}: y; constraint int_eq(x, y); solve satisfy;")) == 3
+
+
 def test_no_solution() -> None:
     model = cp.Model()
     x = model.int_var(0, 3, "x")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -71,6 +72,24 @@ def _unused_name(name: str, names: Sequence[str]) -> str:
     return name
 
 
+class _Terms(NamedTuple):
+    """A linear equation: the sum of the constant and of each variable times its factor is 0."""
+
+    factors: dict[int, int]
+    constant: int
+
+
+def _terms_of(factors: Sequence[View], xs: Sequence[View], right: Sequence[View]) -> _Terms:
+    """Return the arguments of an ``int_lin_eq`` as terms; a variable that cancels out has the factor 0."""
+    terms: dict[int, int] = {}
+    constant = 0
+    for factor, x in [*((f.offset, x) for f, x in zip(factors, xs, strict=True)), (-1, right[0])]:
+        constant += factor * x.offset
+        if x.var >= 0:
+            terms[x.var] = terms.get(x.var, 0) + factor * x.scale
+    return _Terms(terms, constant)
+
+
 class _Tabulation:
     def __init__(self, posted: PostedModel, solver: CpSolver, rows: int, deadline: float | None) -> None:
         self._posted, self._rows = posted, rows
@@ -100,11 +119,13 @@ class _Tabulation:
     def _listed_domains(self) -> list[Declaration]:
         """Return the variables; the values of a variable with a wide domain are those that constraints list.
 
+        Equations of two variables carry the values of one over to the other.
+
         Raises:
             Infeasible: Constraints list no common value.
         """
         domains = list(self._posted.variables)
-        wide = {v for v, (lo, hi, values) in enumerate(domains) if values is None and hi - lo >= self._rows}
+        wide = {v for v in range(len(domains)) if self._is_wide(domains[v])}
         for name, arguments in self._constraints if wide else ():
             if name not in _LISTING_CONSTRAINTS:
                 continue
@@ -119,7 +140,37 @@ class _Tabulation:
                 if not listed:
                     raise Infeasible
                 domains[x.var] = Declaration(lo, hi, tuple(sorted(listed)))
+        if any(map(self._is_wide, domains)):
+            self._list_values_by_equations(domains)
         return domains
+
+    def _is_wide(self, domain: Declaration) -> bool:
+        return domain.values is None and domain.hi - domain.lo >= self._rows
+
+    def _list_values_by_equations(self, domains: list[Declaration]) -> None:
+        """List the values of wide domains whose variable is in an equation with one variable of a listed domain."""
+        partners: dict[int, list[tuple[int, _Terms]]] = {}
+        for name, arguments in self._constraints:
+            terms = _terms_of(*arguments) if name == "int_lin_eq" else _Terms({}, 0)
+            if len(terms.factors) == 2 and all(terms.factors.values()):
+                for v, partner in itertools.permutations(terms.factors):
+                    partners.setdefault(v, []).append((partner, terms))
+        queue = [v for v in partners if not self._is_wide(domains[v])]
+        for v in queue:
+            lo, hi, values = domains[v]
+            for partner, terms in partners[v]:
+                if not self._is_wide(domains[partner]):
+                    continue
+                first, last, _ = domains[partner]
+                quotients = (
+                    divmod(-terms.constant - terms.factors[v] * value, terms.factors[partner])
+                    for value in (range(lo, hi + 1) if values is None else values)
+                )
+                listed = sorted(value for value, rest in quotients if rest == 0 and first <= value <= last)
+                if not listed:
+                    raise Infeasible
+                domains[partner] = Declaration(first, last, tuple(listed))
+                queue.append(partner)
 
     def _sum_of_objective(self, solver: CpSolver) -> int | None:
         """Return the index of the equation that defines the objective's variable as a sum.
@@ -137,13 +188,7 @@ class _Tabulation:
         ]
         if len(users) != 1 or self._constraints[users[0]][0] != "int_lin_eq":
             return None
-        factors, xs, (right,) = self._constraints[users[0]][1]
-        terms: dict[int, int] = {}
-        constant = 0
-        for factor, x in [*((f.offset, x) for f, x in zip(factors, xs, strict=True)), (-1, right)]:
-            constant += factor * x.offset
-            if x.var >= 0:
-                terms[x.var] = terms.get(x.var, 0) + factor * x.scale
+        terms, constant = _terms_of(*self._constraints[users[0]][1])
         objective_factor = terms.pop(objective, 0)
         if abs(objective_factor) != 1:
             return None
