@@ -16,6 +16,7 @@ import elimina.io as eio
 from elimina.errors import FormatError, InputError, UnsupportedError
 from elimina.model.model import Model
 from elimina.model.table import FORBIDDEN
+from tests.seeds import run_seed
 
 STRICT = """{"problem": {"name": "toy", "mustbe": "<10.00"},
  "variables": {"v1": ["a", "b", "c"], "v2": 2, "v3": ["x"]},
@@ -213,6 +214,18 @@ def test_lost_decimals_are_told_once(tmp_path, caplog, functions, shown):
     caplog.clear()
     read(tmp_path, (text % functions).replace("<5.0", "<5.0000"))
     assert not caplog.records
+
+
+def test_costs_with_all_decimals_of_the_bound_are_kept(tmp_path, caplog):
+    """Products of such costs with a power of ten may round to other integers."""
+    rng = np.random.default_rng(run_seed())
+    costs = np.array([float(f"{cost:.16f}") for cost in rng.uniform(-0.4, 0.4, 20_000)])
+    texts = ", ".join(f"{cost:.16f}" for cost in costs)
+    model = read(
+        tmp_path, f"{{problem {{n <9.{'0' * 16}}} variables {{a 20000}} functions {{f {{scope [a] costs [{texts}]}}}}}}"
+    )
+    assert not caplog.records
+    np.testing.assert_array_equal(model.factors[0].values, costs)
 
 
 @pytest.mark.parametrize(("bound", "best"), [("<10", 4), (">-10", 7), ("<10.00", 4), (">-10.00", 7)])

@@ -15,7 +15,7 @@ import logging
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from decimal import Decimal
+from decimal import ROUND_DOWN, Decimal
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -359,7 +359,13 @@ def _cut(values: _Values, decimals: int) -> _Values:
     with np.errstate(over="ignore", invalid="ignore"):
         scaled = values * power
         exact = (np.rint(scaled) / power == values) | (np.abs(scaled) >= _MAX_EXACT_INTEGER)
-        return np.where(exact, values, np.trunc(scaled) / power)
+    if exact.all():
+        return values
+    # Decimals are cut off in decimal numbers: a product with a power of ten may round to the next integer.
+    unit = Decimal(1).scaleb(-decimals)
+    shortened = values.copy()
+    shortened[~exact] = [float(Decimal(repr(x)).quantize(unit, ROUND_DOWN)) for x in values[~exact].tolist()]
+    return shortened
 
 
 def _forbid(tables: Sequence[Table], sign: int, bound: float | None, decimals: int) -> list[Table]:
