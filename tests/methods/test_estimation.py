@@ -15,6 +15,8 @@ from elimina.methods.estimate_methods import EstimateMethod
 from elimina.methods.estimation import Estimation, MarginalMethod
 from elimina.methods.sum_estimate import Limits, SumEstimate, hellinger_distances
 from elimina.model.model import Model
+from elimina.model.table import Table
+from elimina.model.variable import Variable
 from elimina.planning.checked_options import CheckedOptions
 from elimina.problem.preparation import prepare
 from tests.methods.test_generalised_belief_propagation import grid
@@ -169,6 +171,21 @@ def test_a_method_without_enough_time_waits(begins_late: bool, has_estimate: boo
         assert [next(made).method for _ in range(3)] == ["none"] * 3
         limits.deadline += 1e6
     assert [(answer.method, answer.error) for answer in made] == [("slow", np.inf), ("slow", 0.1), ("slow", 0.05)]
+
+
+def test_no_method_begins_late_with_tables_that_take_long_to_write() -> None:
+    """With much memory, a table that lists few tuples of many variables would fit, and take minutes to write."""
+    table = Table(range(20), [1.0], sizes=[3] * 20, rows=[[0] * 20], default=0.5)
+    problem = prepare(Model([Variable(f"x{v}", 3) for v in range(20)], [table], sense="probability"), "mar", {})
+    limits = Limits(time.monotonic() + 1, 1 << 40)
+    made = EstimateMethod(lambda *_: iter([estimate("quick", 0.3, 0.1)]), begins_late=True)
+    estimates = made.estimates(problem, CheckedOptions(), limits)
+    assert [next(estimates).method for _ in range(3)] == ["none"] * 3
+    limits.deadline += 1e6
+    assert next(estimates).method == "quick"
+    started = time.monotonic()
+    assert not list(Estimation(problem, CheckedOptions(), 1 << 40).improve(started + 1))
+    assert time.monotonic() - started < 1
 
 
 @pytest.mark.parametrize("has_estimate", [True, False])

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from elimina.methods.belief_waves import belief_waves
 from elimina.methods.block_gibbs import block_gibbs
 from elimina.methods.cutset_conditioning import cutset_conditioning
+from elimina.methods.factor_lists import table_bytes
 from elimina.methods.generalised_belief_propagation import generalised_belief_propagation
 from elimina.methods.importance_sampling import importance_sampling
 from elimina.methods.incremental_trees import incremental_trees
@@ -19,6 +20,12 @@ from elimina.problem.preparation import Problem
 
 _NO_ESTIMATE = SumEstimate("none")
 
+_CELL_SECONDS = 5e-9
+"""Expected seconds to write a cell of the factors' dense tables, which all methods read."""
+
+_MAX_LATE_SECONDS = 1.0
+"""Longest time to write the tables for which a method begins late."""
+
 
 class EstimateMethod(NamedTuple):
     """An approximate method.
@@ -27,7 +34,8 @@ class EstimateMethod(NamedTuple):
         run: Function that yields improving estimates until its deadline, and ends when it cannot improve further. An
             estimate without marginals and sum means that the method needs more time.
         seconds_per_variable: Expected seconds until the first estimate for each variable, on graphs such as grids.
-        begins_late: True if the method begins without enough time when there is no other estimate.
+        begins_late: True if the method begins without enough time when there is no other estimate, unless the tables
+            are so large that writing them takes long.
     """
 
     run: Callable[[Problem, CheckedOptions, Limits], Iterator[SumEstimate]]
@@ -42,11 +50,14 @@ class EstimateMethod(NamedTuple):
             options: Options of the call.
             limits: Limits of time and memory, and the seed.
         """
-        seconds = self.seconds_per_variable * len(problem.free)
+        seconds, begins_late = self.seconds_per_variable * len(problem.free), self.begins_late
+        writing_seconds = _CELL_SECONDS * table_bytes(problem) / 8
+        if writing_seconds > _MAX_LATE_SECONDS:
+            seconds, begins_late = seconds + writing_seconds, False
         has_answered = False
         estimates = self.run(problem, options, limits)
         while True:
-            has_to_wait = limits.has_estimate or not self.begins_late
+            has_to_wait = limits.has_estimate or not begins_late
             if not has_answered and has_to_wait and seconds > limits.seconds:
                 yield _NO_ESTIMATE
                 continue
