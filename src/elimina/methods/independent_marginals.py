@@ -49,27 +49,25 @@ def independent_posteriors(model: Model, evidence: Evidence, query: Sequence[str
     positions = np.full(len(model.variables), -1)
     positions[asked] = np.arange(len(asked))
 
-    def marginal_of(v: int) -> NDArray[np.float64] | None:
-        position = positions[v]
-        return None if position < 0 else shares[ends[position] - sizes[position] : ends[position]]
+    def marginal_of(v: int) -> NDArray[np.float64]:
+        return shares[ends[positions[v]] - sizes[positions[v]] : ends[positions[v]]]
 
     def multiply(v: int, values: NDArray[np.float64]) -> None:
         marginal = marginal_of(v)
-        if marginal is None:
-            return
         product = marginal * (values / (values.max() or 1.0))
         # A product of 0 is ignored: it may be an underflow, and does not prove that the evidence is impossible.
         if total := product.sum():
             marginal[:] = product / total
 
     for table in islice(model.factors, MAX_TABLES):
-        if len(table.scope) == 1:
+        if len(table.scope) == 1 and positions[table.scope[0]] >= 0:
             multiply(table.scope[0], table.dense().astype(np.float64))
     for v, observation in evidence_of(model, evidence).items():
+        if positions[v] < 0:
+            continue
         weights = weights_of(model.variables[v], observation)
-        marginal = marginal_of(v)
-        if marginal is not None and isinstance(observation, int):
-            marginal[:] = weights
+        if isinstance(observation, int):
+            marginal_of(v)[:] = weights
         else:
             multiply(v, weights)
     stats = {**NO_PLAN, "method": METHOD, "seconds": {}}
