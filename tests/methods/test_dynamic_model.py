@@ -25,7 +25,7 @@ from elimina import (
     Table,
     Variable,
 )
-from elimina.methods import hidden_parameters, observed_sequences
+from elimina.methods import dynamic_model, hidden_parameters, observed_sequences
 from elimina.methods.dynamic_model import HiddenChain, SliceTrees
 from elimina.methods.observed_sequences import Message, RunLimits
 from elimina.methods.slice_trees import SliceTree
@@ -939,3 +939,22 @@ def test_a_tree_and_its_logarithms_fit_into_memory_in_turn():
         assert tree.marginals([5])[0] == pytest.approx(free.marginals([5])[0], abs=1e-12)
         kept = tree._tree._kept_bytes + ("_propagator" in vars(tree)) * sizes[1]
         assert 0 < kept <= tree._tree.plan.memory_limit
+
+
+def test_weights_and_tables_whose_products_lose_digits(monkeypatch):
+    """The second state's weight was 1e-320 for a moment, with few digits, and later slices made it the likeliest."""
+    monkeypatch.setattr(dynamic_model, "MAX_STATES", 0)
+    x = np.array([[1.0, 1e-74, 1e-197], [1e-151, 1.0, 1.0]])
+    y = np.array([[1e-168, 1e-188, 1e-21], [1.0, 1.0, 1e-45], [1e-153, 1e-138, 1.0]])
+    model = DynamicModel.from_cpds(
+        initial={"state": np.full(3, 1 / 3), ("x", "state"): x, ("y", "state"): y},
+        transition={("state", "state[-1]"): np.eye(3), ("x", "state"): x, ("y", "state"): y},
+        states={"state": 3, "x": 2, "y": 3},
+    )
+    logs = np.array([[0.0, -800.0, -800.0], [-300.0, 0.0, -300.0], [-300.0, 0.0, -300.0]])
+    answer = model.filter({"state": logs, "x": [1, None, 0], "y": [2, 2, 1]}, ["state"])
+    weights = np.log([x[1] * y[2], y[2], x[0] * y[1]])
+    totals = np.log(1 / 3) + (logs + weights).cumsum(axis=0)
+    log_sums = np.logaddexp.reduce(totals, axis=1)
+    np.testing.assert_allclose(answer.log_evidence.cumsum(), log_sums, rtol=1e-13)
+    np.testing.assert_allclose(answer.marginals["state"], np.exp(totals - log_sums[:, None]), rtol=1e-10)

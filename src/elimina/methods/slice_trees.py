@@ -41,6 +41,10 @@ _SMALL_WEIGHTS = {"float32": 1e-30}
 _SMALL_WEIGHT = 1e-280
 """The same for float64."""
 
+_MIN_ORDINARY_SHARE = 1e-12
+"""Tables whose least positive number is at least this share of the largest one are ordinary: floats lose digits only if
+the least numbers of over 20 such tables meet."""
+
 _MAX_PATTERNS = 1024
 """Largest number of combinations of observations whose possible joint states are cached."""
 
@@ -83,6 +87,8 @@ class SliceTree:
         self._number_of = number_of
         self._names = [source.variables[self._shift + v].name for v in range(count)]
         self._small = _SMALL_WEIGHTS.get(options.dtype or "", _SMALL_WEIGHT)
+        shares = [_least_share(factor) for factor in source.factors]
+        self._least_product = math.prod(share for share in shares if share < _MIN_ORDINARY_SHARE)
         self._observed: dict[int, list[Observation]] = {}
         self._is_logarithmic = False
         self._log_scale = self._fixed_log_sum = 0.0
@@ -133,6 +139,7 @@ class SliceTree:
         self._observed = observed
         model = self._tree.model
         evidence: dict[str, object] = {}
+        least_product = self._least_product
         for v, items in observed.items():
             variable, first = model.variables[v], items[0]
             if len(items) == 1 and isinstance(first, int):
@@ -142,7 +149,12 @@ class SliceTree:
             if weights.min() < self._small and ((weights < self._small) & _possible(items, variable.size)).any():
                 self._observe_logarithms()
                 return
+            least_product *= weights.min(initial=1.0, where=weights > 0)
             evidence[variable.name] = weights
+        if least_product < self._small:
+            # Products of weights and tables may fall below the least normal float, where they lose digits.
+            self._observe_logarithms()
+            return
         self._make_room_for_tree()
         self._tree.set_evidence(evidence)
 
@@ -250,6 +262,13 @@ class SliceTree:
         logs: Floats = self._propagator.run([self._outputs[v]], log_sum=False).tables[0].astype(np.float64)
         logs -= np.logaddexp.reduce(logs)
         return logs
+
+
+def _least_share(table: Table) -> float:
+    """Return the least positive number of a table as a share of the largest one; 1 if there is none."""
+    values = np.append(table.values, table.values[:0] if table.default is None else table.default)
+    positive = values[values > 0]
+    return float(positive.min() / positive.max()) if len(positive) else 1.0
 
 
 def _weights(observation: Observation, size: int) -> Floats:
