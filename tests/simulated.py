@@ -24,7 +24,7 @@ class SimulatedSession:
 
     def __init__(self, program, factors):
         self._whole = CpuBackend(1).open(program._replace(stream=None, scratch=None), factors)
-        for name in ("load", "load_peaks", "run", "fetch", "gather", "put", "read_table", "close"):
+        for name in ("load", "load_peaks", "run", "fetch", "gather", "decode_buckets", "put", "read_table", "close"):
             setattr(self, name, getattr(self._whole, name))
 
 

@@ -110,6 +110,14 @@ def test_place_kernels(compiler):
         assert compile_names([name], architecture) == "", architecture
 
 
+def test_decoding_of_buckets(compiler):
+    known, compile_names = compiler
+    dtypes = map(np.dtype, ("int16", "int32", "int64", "float32", "float64"))
+    names = [kernels.decode_buckets_kernel(dtype) for dtype in dtypes]
+    for architecture in sorted({*OTHERS, max(known), 90}):
+        assert compile_names(names, architecture) == "", architecture
+
+
 def test_bench_kernels(compiler):
     _, compile_names = compiler
     names = [

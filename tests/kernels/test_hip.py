@@ -46,6 +46,7 @@ def test_machine_code(tmp_path: Path) -> None:
         kernels.forest_kernel("min-sum", np.dtype(np.int32), False),
         kernels.matching_kernel("min-sum", np.dtype(np.int16), 3, True).name,
         kernels.decode_kernel("sum-product", np.dtype(np.float64)),
+        kernels.decode_buckets_kernel(np.dtype(np.float64)),
         kernels.scale_kernel("sum-product", np.dtype(np.float64)),
         kernels.place_kernel(np.dtype("int16"), np.dtype("int32"), True),
         nvrtc.rows_kernels("min-sum", "int32", 2)[0],

@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elimina._core import CasePlanner
+from elimina.backends.bucket_decoding import decode_buckets
 from elimina.backends.core_session import dense_session
 from elimina.backends.protocols import Progress, RunOutput
 from elimina.errors import MemoryLimitError
 from elimina.number_texts import bytes_text
 from elimina.option_names import option
 from elimina.planning.arrays import view_of
+from elimina.planning.bucket_tables import BucketTables, ValueCosts
 from elimina.planning.program import Program, work_of
 from elimina.planning.step import FactorLayout
 from elimina.problem.semirings import SEMIRINGS
@@ -113,6 +115,10 @@ class CpuSession:
     def gather(self, cells: NDArray[np.int64]) -> NDArray[np.generic]:
         """Return the elements of the arena at the given places: see ``GatheringSession.gather``."""
         return self._arena[cells]
+
+    def decode_buckets(self, tables: BucketTables, costs: ValueCosts) -> NDArray[np.int32]:
+        """Decode assignments: see ``GatheringSession.decode_buckets``."""
+        return decode_buckets(self._arena, tables, costs)
 
     def arena_in_place(self) -> AbstractContextManager[tuple[Any, Any]]:
         """Give access to the arena: see ``GatheringSession.arena_in_place``."""

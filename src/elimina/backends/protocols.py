@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from elimina.planning.bucket_tables import BucketTables, ValueCosts
 from elimina.planning.machine import Machine
 from elimina.planning.program import Program
 from elimina.planning.step import FactorLayout
@@ -136,6 +137,19 @@ class GatheringSession(Session, Protocol):
 
     def gather(self, cells: NDArray[np.int64]) -> NDArray[np.generic]:
         """Return the elements of the arena at the given places, after a run of a program that keeps its messages."""
+        ...
+
+    def decode_buckets(self, tables: BucketTables, costs: ValueCosts) -> NDArray[np.int32]:
+        """Give each variable the value of least cost in the tables of its bucket, in reverse elimination order.
+
+        Args:
+            tables: Tables of a program that keeps its messages, after its run.
+            costs: Costs of values.
+
+        Returns:
+            Assignments, shape ``(assignments, variables)``. Of equally good values, the first one is taken; if all
+            values of a variable are forbidden, also the first one.
+        """
         ...
 
     def arena_in_place(self) -> AbstractContextManager[tuple[Any, Any]]:

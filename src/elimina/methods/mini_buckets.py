@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from elimina._core import count_path
 from elimina.backends.protocols import GatheringSession
+from elimina.planning.bucket_tables import BucketTables, ValueCosts
 from elimina.planning.packed_steps import Steps
 from elimina.planning.plan import Plan
 from elimina.planning.step import JOIN, MATCHING
@@ -86,26 +87,10 @@ class PseudoTreeTables(NamedTuple):
             _THREAD_TABLE_BYTES * tables,
         )
 
-    def homes(self) -> list[list[TableStrides]]:
-        """Return, for each variable, the tables whose home it is."""
-        result: list[list[TableStrides]] = [[] for _ in self.sizes]
-        words = self.tables.tolist()
-        at = 0
-        while at < len(words):
-            offset, home, stride, _, count = words[at : at + 5]
-            others = words[at + 5 : at + 5 + 2 * count]
-            at += 5 + 2 * count
-            if home >= 0:
-                result[home].append(TableStrides(offset, stride, tuple(zip(others[::2], others[1::2], strict=True))))
-        return result
-
-
-class TableStrides(NamedTuple):
-    """Layout of a table: its offset, the stride of its home, and the number and stride of each other variable."""
-
-    offset: int
-    stride: int
-    others: tuple[tuple[int, int], ...]
+    @property
+    def buckets(self) -> BucketTables:
+        """The tables of each variable's bucket."""
+        return BucketTables.of(self.tables, self.sizes)
 
 
 def pseudo_tree_tables(plan: Plan, sizes: Sequence[int]) -> PseudoTreeTables:
@@ -248,27 +233,12 @@ class Heuristic(NamedTuple):
         this draws them in proportion to their terms.
 
         Args:
-            session: Session with the messages, which are fetched once for all assignments.
+            session: Session with the messages.
             count: Number of assignments.
         """
-        noise = np.random.default_rng(0)
-        values = np.zeros((count, len(self.plan.order)), dtype=np.int64)
-        homes = self.guide.homes()
-        for v in reversed(range(len(homes))):
-            tables_of_variable = np.array(
-                [(table.offset, table.stride, len(table.others)) for table in homes[v]], dtype=np.int64
-            )
-            offsets, steps, others = tables_of_variable.reshape(-1, 3).T
-            pairs = np.array([pair for table in homes[v] for pair in table.others], dtype=np.int64)
-            variables, strides = pairs.reshape(-1, 2).T
-            at = np.repeat(offsets[:, None], count, axis=1)
-            np.add.at(at, np.repeat(np.arange(len(others)), others), (values[:, variables] * strides).T)
-            rows = at[:, :, None] + np.multiply.outer(steps, np.arange(self.guide.sizes[v]))[:, None]
-            costs = session.gather(rows.reshape(-1)).reshape(rows.shape)
-            total = np.where(costs == self.plan.forbidden, math.inf, sign_of(self.plan) * costs).sum(axis=0)
-            total[1:] -= noise.gumbel(size=total[1:].shape)
-            values[:, v] = total.argmin(axis=1)
-        return [self.complete(tables_of_variable) for tables_of_variable in values.tolist()]
+        gumbel = np.random.default_rng(0).gumbel(size=(count - 1, sum(self.guide.sizes)))
+        costs = ValueCosts(self.plan.forbidden, sign_of(self.plan), gumbel)
+        return [self.complete(values) for values in session.decode_buckets(self.guide.buckets, costs).tolist()]
 
     def rounding(self, session: GatheringSession, chosen: Sequence[int]) -> float:
         """Return the rounding error of the bound on a sum: a few units in the last place of each table.
@@ -277,13 +247,8 @@ class Heuristic(NamedTuple):
             session: Session that holds the tables.
             chosen: A value for each variable of the model; cells at this assignment give the tables' magnitudes.
         """
-        values = [chosen[v] for v in self.plan.order]
-        cells = [
-            table.offset + values[v] * table.stride + sum(values[u] * stride for u, stride in table.others)
-            for v, tables in enumerate(self.guide.homes())
-            for table in tables
-        ]
-        read = session.gather(np.array(cells, dtype=np.int64)).astype(np.float64)
+        cells = self.guide.buckets.cells_at(np.array([chosen[v] for v in self.plan.order], dtype=np.int64))
+        read = session.gather(cells).astype(np.float64)
         sizes = np.abs(read[np.isfinite(read)]).sum() + math.fsum(map(abs, self.encoded.constants))
         return float(_MAX_ULPS * np.finfo(self.plan.dtype).eps * sizes)
 

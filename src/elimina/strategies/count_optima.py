@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -191,13 +192,14 @@ def _listed_optima(facts: Facts, optimum: int, budget: Budget) -> tuple[int, boo
 
 def _tight(optimum: Heuristic) -> Iterator[Table]:
     """Yield a table for each variable: 1 where the tables of its bucket add up to its message, otherwise 0."""
-    for v, tables in enumerate(optimum.guide.homes()):
-        scope = [v, *sorted({u for table in tables for u, _ in table.others})]
+    buckets = optimum.guide.buckets
+    for v, (first, end) in enumerate(itertools.pairwise(buckets.table_starts.tolist())):
+        strides_of_tables = [buckets.strides_of(table, v) for table in range(first, end)]
+        scope = [v, *sorted(set().union(*strides_of_tables) - {v})]
         total = np.zeros([optimum.guide.sizes[u] for u in scope], dtype=np.int64)
-        for table in tables:
-            strides = {v: table.stride, **dict(table.others)}
+        for offset, strides in zip(buckets.offsets[first:end].tolist(), strides_of_tables, strict=True):
             steps = [strides.get(u, 0) * optimum.arena.itemsize for u in scope]
-            total += np.lib.stride_tricks.as_strided(optimum.arena[table.offset :], total.shape, steps)
+            total += np.lib.stride_tricks.as_strided(optimum.arena[offset:], total.shape, steps)
             np.minimum(total, optimum.plan.forbidden, out=total, casting="unsafe")
         is_tight = (total == total.min(axis=0)) & (total < optimum.plan.forbidden)
         yield Table(scope, is_tight.astype(np.float64))

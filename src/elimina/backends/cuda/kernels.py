@@ -15,6 +15,8 @@ FOREST_BLOCKS = 2
 """Blocks of ``forest.cu`` that a multiprocessor runs at a time."""
 PRODUCT_THREADS = 128
 """Threads of a block of the product kernel."""
+DECODING_THREADS = 64
+"""Threads of a block of the kernel that decodes the tables of buckets."""
 
 CELL_TYPES = {"int16": "i16", "int32": "i32", "int64": "i64", "uint64": "u64", "float32": "float", "float64": "double"}
 
@@ -269,6 +271,12 @@ def place_kernel(source: np.dtype[np.generic], target: np.dtype[np.generic], bou
 def decode_kernel(semiring: str, dtype: np.dtype[np.generic]) -> str:
     """Return the name expression of the decoding kernel."""
     return f"elimina::decode<{semiring_type(semiring, dtype)}>"
+
+
+def decode_buckets_kernel(dtype: np.dtype[np.generic]) -> str:
+    """Return the name expression of the kernel that decodes assignments from the tables of buckets."""
+    cells = CELL_TYPES[dtype.name]
+    return f"elimina::decode_buckets<{cells if cells in ('float', 'double') else f'elimina::{cells}'}>"
 
 
 DIVIDE = "elimina::divide"

@@ -25,6 +25,7 @@ from elimina.backends.cuda.matrix_queue import RANGE_BYTES, MatrixQueue
 from elimina.backends.cuda.tile_launch import TileLaunch
 from elimina.backends.cuda.uploads import contiguous_pieces, slices_of
 from elimina.backends.protocols import RunOutput
+from elimina.planning.bucket_tables import BucketTables, ValueCosts
 from elimina.planning.program import Program, work_of
 from elimina.planning.step import FactorLayout
 from elimina.problem.semirings import SEMIRINGS
@@ -184,6 +185,23 @@ class CudaSession:
         """Return the elements of the arena at the given places: see ``GatheringSession.gather``."""
         with self.arena_in_place() as (cupy, arena):
             values: NDArray[np.generic] = cupy.asnumpy(arena[cupy.asarray(cells)], stream=self._stream)
+        return values
+
+    def decode_buckets(self, tables: BucketTables, costs: ValueCosts) -> NDArray[np.int32]:
+        """Decode assignments on the device: see ``GatheringSession.decode_buckets``."""
+        variables, count, largest = len(tables.sizes), costs.assignments, int(tables.sizes.max(initial=0))
+        kernel = self._backend.function(kernels.decode_buckets_kernel(self.dtype))
+        with self.arena_in_place() as (cupy, arena):
+            words = cupy.asarray(np.concatenate(tables))
+            lengths = map(np.int64, (variables, len(tables.offsets), len(tables.axis_variables)))
+            room = cupy.empty(count * largest, np.float64)
+            assignments = cupy.empty((count, variables), np.int32)
+            kernel(
+                (count,), (kernels.DECODING_THREADS,),
+                (arena, words, *lengths, cupy.asarray(costs.noise), np.int64(costs.noise.shape[1]), room,
+                 np.int64(largest), np.float64(costs.sign), self.dtype.type(costs.forbidden), assignments),
+            )  # fmt: skip
+            values: NDArray[np.int32] = cupy.asnumpy(assignments, stream=self._stream)
         return values
 
     @contextmanager
