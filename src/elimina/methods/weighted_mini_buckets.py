@@ -11,8 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-import numpy as np
-
 from elimina.backends.device_group import devices_of
 from elimina.backends.protocols import Backend
 from elimina.errors import MemoryLimitError, TimeLimitError
@@ -28,6 +26,7 @@ from elimina.planning.options import replace
 from elimina.planning.order import Method, find_order
 from elimina.planning.ordering import elimination_order
 from elimina.planning.tree import Bound, bucket_tree
+from elimina.problem.cases import condition_on_each
 from elimina.problem.preparation import Problem, restrict
 from elimina.result import Result
 from elimina.running.bounded_results import bounds_meet, sum_between
@@ -392,32 +391,27 @@ def _from_below(execution: Execution, options: CheckedOptions, clock: dict[str, 
 def _conditioned(
     execution: Execution, options: CheckedOptions, clock: dict[str, float], chosen: Sequence[Sequence[int]]
 ) -> float:
-    """Return the log of the sum over given assignments of partitioned buckets' variables; -inf if it does not fit."""
+    """Return the log of the sum over given assignments of partitioned buckets' variables; -inf if it does not fit.
+
+    If memory limits the tables of all assignments, only the first ones are used.
+    """
     plan = execution.plan
     assert plan.minibuckets is not None
     nodes = bucket_tree([factor.scope for factor in plan.factors], plan.order, ibound=plan.minibuckets.ibound).nodes
     mini_bucket_counts = Counter(node.variable for node in nodes)
     divided = [v for v in plan.order if mini_bucket_counts[v] > 1]
     order = [v for v in plan.order if mini_bucket_counts[v] == 1]
-    values_of_divided = list(dict.fromkeys(tuple(assignment[v] for v in divided) for assignment in chosen))
-    started = time.perf_counter()
-    first = restrict(execution.problem, dict(zip(divided, values_of_divided[0], strict=True)))
-    whole = plan_on(execution.backend, first, order, options)
-    del first
-    add_seconds(clock, "plan", time.perf_counter() - started)
-    if not whole.fits:
-        return -math.inf
-
-    def work(backend: Backend, assignments: Iterator[tuple[int, ...]]) -> Iterator[_Timed]:
-        # Each device runs one restricted problem at a time, because each problem needs its own tables.
-        for values in assignments:
-            spent: dict[str, float] = {}
-            restricted = restrict(execution.problem, dict(zip(divided, values, strict=True)))
-            restricted_execution = execution._replace(problem=restricted, plan=whole, backend=backend)
-            yield _Bound(_exact(restricted_execution, spent), ()), spent
-
-    bounds = _shared_out(execution, whole.seconds, values_of_divided, work)
-    return float(np.logaddexp.reduce([_timed_bound(bound, clock).log for bound in bounds]))
+    distinct = dict.fromkeys(tuple(assignment[v] for v in divided) for assignment in chosen)
+    assignments = [dict(zip(divided, values, strict=True)) for values in distinct]
+    while assignments:
+        started = time.perf_counter()
+        conditioned = condition_on_each(execution.problem, assignments)
+        whole = plan_on(execution.backend, conditioned, [*order, conditioned.free[-1]], options)
+        add_seconds(clock, "plan", time.perf_counter() - started)
+        if whole.fits:
+            return _exact(execution._replace(problem=conditioned, plan=whole), clock)
+        assignments = assignments[: len(assignments) // 4]
+    return -math.inf
 
 
 def _value(

@@ -1,16 +1,16 @@
-"""The problem of a batch of cases."""
+"""Problems of several cases at once: the number of the case is a variable."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
 from elimina.model.model import Model
-from elimina.model.table import Table
+from elimina.model.table import Table, Tables
 from elimina.model.variable import Variable
-from elimina.problem.preparation import Problem, children_without, prepare, relevant_factors, with_units
+from elimina.problem.preparation import Problem, children_without, grouped, prepare, relevant_factors, with_units
 
 
 def prepare_batch(
@@ -55,8 +55,53 @@ def prepare_batch(
         single = Model(model.variables, factors, sense=model.sense, constant=model.constant)
         return prepare(single, "mar", {})._replace(free=tuple(free), wanted=wanted, families=tuple(families))
     factors += [Table([v, number], np.ones((sizes[v], cases))) for v in observed if sizes[v] > 1]
-    names = {v.name for v in model.variables}
-    case = Variable(next(name for n in range(number + 1) if (name := f"case {n}") not in names), cases)
-    batch = Model([*model.variables, case], factors, sense=model.sense, constant=model.constant)
+    batch = _with_case_number(model, cases, factors)
     prepared = prepare(batch, "mar", {})
     return prepared._replace(free=tuple(free), kept=(number,), wanted=wanted, families=tuple(families))
+
+
+def condition_on_each(problem: Problem, assignments: Sequence[Mapping[int, int]]) -> Problem:
+    """Condition on several assignments at once: the sum of the result is that of the sums given each of them.
+
+    The number of the assignment is the last variable of the result.
+
+    Args:
+        problem: Problem of the task ``pr``.
+        assignments: Values of the same free variables, each of which is in a table.
+    """
+    number = len(problem.model.variables)
+    conditioned = assignments[0].keys()
+    tables = Tables([_stacked(table, assignments, number) for table in problem.tables])
+    return problem._replace(
+        model=_with_case_number(problem.model, len(assignments), tables),
+        fixed={**problem.fixed, **assignments[0]},
+        free=(*(v for v in problem.free if v not in conditioned), number),
+        tables=tables,
+        groups=grouped(tables),
+        constants=tuple(i for i, table in enumerate(tables) if not table.scope),
+    )
+
+
+def _stacked(table: Table, assignments: Sequence[Mapping[int, int]], number: int) -> Table:
+    """Return a table given each assignment, with the variable ``number`` for the number of the assignment."""
+    if assignments[0].keys().isdisjoint(table.scope):
+        return table
+    parts = [table.restrict(values) for values in assignments]
+    scope = (*parts[0].scope, number)
+    if parts[0].rows is None:
+        return Table(scope, np.stack([part.values for part in parts], axis=-1))
+    rows = [np.insert(part.rows, len(scope) - 1, n, axis=1) for n, part in enumerate(parts) if part.rows is not None]
+    return Table(
+        scope,
+        np.concatenate([part.values for part in parts]),
+        sizes=[*parts[0].sizes, len(assignments)],
+        rows=np.concatenate(rows),
+        default=table.default,
+    )
+
+
+def _with_case_number(model: Model, cases: int, factors: Sequence[Table]) -> Model:
+    """Return the model with other factors, and with a further variable for the number of the case."""
+    names = {v.name for v in model.variables}
+    case = Variable(next(name for n in range(len(names) + 1) if (name := f"case {n}") not in names), cases)
+    return Model([*model.variables, case], factors, sense=model.sense, constant=model.constant)
