@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from elimina.model.model import Model
 from elimina.model.table import Table, Tables
@@ -70,8 +71,8 @@ def condition_on_each(problem: Problem, assignments: Sequence[Mapping[int, int]]
         assignments: Values of the same free variables, each of which is in a table.
     """
     number = len(problem.model.variables)
-    conditioned = assignments[0].keys()
-    tables = Tables([_stacked(table, assignments, number) for table in problem.tables])
+    conditioned = {v: np.array([values[v] for values in assignments]) for v in assignments[0]}
+    tables = Tables([_stacked(table, conditioned, number) for table in problem.tables])
     return problem._replace(
         model=_with_case_number(problem.model, len(assignments), tables),
         fixed={**problem.fixed, **assignments[0]},
@@ -82,20 +83,28 @@ def condition_on_each(problem: Problem, assignments: Sequence[Mapping[int, int]]
     )
 
 
-def _stacked(table: Table, assignments: Sequence[Mapping[int, int]], number: int) -> Table:
-    """Return a table given each assignment, with the variable ``number`` for the number of the assignment."""
-    if assignments[0].keys().isdisjoint(table.scope):
+def _stacked(table: Table, conditioned: Mapping[int, NDArray[np.int64]], number: int) -> Table:
+    """Return a table given each assignment, with the variable ``number`` for the number of the assignment.
+
+    Args:
+        table: Any table; it is returned itself if its scope has none of the conditioned variables.
+        conditioned: Variable -> its value in each assignment.
+        number: The variable for the number of the assignment.
+    """
+    if conditioned.keys().isdisjoint(table.scope):
         return table
-    parts = [table.restrict(values) for values in assignments]
-    scope = (*parts[0].scope, number)
-    if parts[0].rows is None:
-        return Table(scope, np.stack([part.values for part in parts], axis=-1))
-    rows = [np.insert(part.rows, len(scope) - 1, n, axis=1) for n, part in enumerate(parts) if part.rows is not None]
+    chosen = [axis for axis, v in enumerate(table.scope) if v in conditioned]
+    others = [axis for axis, v in enumerate(table.scope) if v not in conditioned]
+    values = [conditioned[table.scope[axis]] for axis in chosen]
+    scope = [number, *(table.scope[axis] for axis in others)]
+    if table.rows is None:
+        return Table(scope, table.values.transpose(chosen + others)[tuple(values)])
+    cases, rows = (table.rows[:, chosen] == np.stack(values, axis=-1)[:, None]).all(axis=2).nonzero()
     return Table(
         scope,
-        np.concatenate([part.values for part in parts]),
-        sizes=[*parts[0].sizes, len(assignments)],
-        rows=np.concatenate(rows),
+        table.values[rows],
+        sizes=[len(values[0]), *(table.sizes[axis] for axis in others)],
+        rows=np.column_stack([cases, table.rows[rows][:, others]]),
         default=table.default,
     )
 
