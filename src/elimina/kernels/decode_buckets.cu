@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kDecodingThreads)
         costs[x] = cost;
       }
     }
-    // Of equally good values, the first one is taken, as on the host.
+    // The first one of equally good values is taken, as on the host.
     double best_cost = kInfinity;
     i64 best = size;
     for (i64 x = thread; x < size; x += kDecodingThreads)
