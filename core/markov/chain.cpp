@@ -31,7 +31,7 @@ constexpr i64 kMinLanes = 3;
 // Smaller probabilities may lose digits or become 0.
 constexpr double kSmall = 1e-280;
 
-// A total from which on the product with a probability of kSmall is a normal number.
+// The product of a total of at least this size with a probability of at least kSmall is a normal number.
 constexpr double kSmallTotal = 1e-20;
 
 // Smallest transition probability with which underflows are negligible: the message of each state is then at least

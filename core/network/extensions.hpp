@@ -16,8 +16,8 @@ namespace elimina::network {
 // eliminated variable; all variables eliminated before that variable get their best values. `Elimination` lists the
 // variables in the sequence of their elimination (`eliminated_count()`, `eliminated(rank)`). Its `list_costs(rank,
 // value, costs)` appends the cost of each value of such a variable, given the values of all variables that were not
-// eliminated before it, and may overwrite the variable's own value. The costs of two values differ by as much as those
-// of the best assignments with them.
+// eliminated before it, and may overwrite the variable's own value. The difference between the costs of two values is
+// the difference between the costs of the best assignments with these values.
 template <class Elimination>
 class Extensions {
  public:

@@ -25,8 +25,9 @@ double log_of(double value) { return value == 0 ? -kInfinity : std::log(value); 
 
 // Least number of cells of a factor whose order of visits matters: smaller ones stay in the nearest cache.
 constexpr i64 kTransposedCells = 1 << 12;
-// Block of cells that are visited together if a factor's order matters. kLineCells: neighbouring cells of the table,
-// about a cache line; kRows: neighbouring cells of the arena, so few that the TLB holds the pages of their table cells.
+// If a factor's order of visits matters, its cells are visited in blocks. A block has about kLineCells cells (a cache
+// line) along the axis with the smallest stride in the table, and about kRows cells along the axis with the smallest
+// stride in the arena. kRows is so small that the TLB holds the pages of the block's table cells.
 constexpr i64 kLineCells = 8, kRows = 128;
 
 // An axis of a factor, or a part of one: `size` states, `step` states apart.
@@ -132,7 +133,8 @@ class FactorWalk {
     return size;
   }
 
-  // Writes axes that visit a table with these strides in the order of the digits; returns their number.
+  // Writes the axes of a table with these strides to `axes`, in the order in which the factor's cells are visited;
+  // returns the number of axes written.
   int join_digits(std::span<const i64> strides, Axis* axes) {
     if (digits_.empty()) return joined(sizes_, strides, axes);
     digit_strides_.clear();
@@ -191,7 +193,7 @@ struct Positive {
   double high = 0, low = kInfinity;
 };
 
-// A block of a factor's cells, for products with an exponent of its own.
+// A block of a factor's cells. Each block of products has its own exponent: a product is the cell times 2^exponent.
 struct Box {
   i64 start, count, exponent = 0;
   Positive ends = {};

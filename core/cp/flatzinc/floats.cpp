@@ -674,7 +674,7 @@ void Floats::post_in_ranges(const FloatConstraint& c, View b) {
   FloatConstraint end = c;
   end.form = Form::linear;
   end.relation = Relation::at_most;
-  // A single range that has to be kept is kept by two inequalities.
+  // Unless it is reified, a constraint with a single range needs only two inequalities.
   if (c.ranges.size() != 1) end.control = Control::reified;
   const bool is_clause = end.control == Control::reified;
   Argument insides;

@@ -71,8 +71,8 @@ std::vector<std::string> Instance::unproven_limits(const Values* incumbent) cons
 // only solutions with a better objective than this value count.
 std::vector<std::string> Instance::beyond_limits(std::optional<Value> value) const {
   if (std::find(is_free_.begin(), is_free_.end(), true) == is_free_.end()) return {};
-  // The model is posted again, to a record: a solver may also have variables made by constraints, which the record does
-  // not have.
+  // The model is posted again, to a record. A solver may number the variables differently, because constraints may add
+  // variables to it.
   Record record;
   const Instance copy(document_, record, {});
   Statements all = copy.recorded(record);

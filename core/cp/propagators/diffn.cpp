@@ -105,7 +105,7 @@ void post(ConstraintCall& call, bool is_strict) {
 
 }  // namespace
 
-// Post boxes that do not overlap. Arguments: origins on two axes, sizes on both axes, presences. Boxes without an area
+// Post that boxes do not overlap. Arguments: origins on two axes, sizes on both axes, presences. Boxes without an area
 // overlap nothing; in the strict form, they must not lie inside another box, either.
 void post_boxes(ConstraintCall& call) { post(call, false); }
 void post_strict_boxes(ConstraintCall& call) { post(call, true); }

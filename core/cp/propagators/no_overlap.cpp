@@ -294,7 +294,7 @@ void post(ConstraintCall& call, bool is_strict) {
 
 }  // namespace
 
-// Post tasks that run one after another. Arguments: starts, durations, presences. Tasks that take no time overlap
+// Post that tasks run one after another. Arguments: starts, durations, presences. Tasks that take no time overlap
 // nothing; in the strict form, none of them begins while another task runs.
 void post_optional_no_overlap(ConstraintCall& call) { post(call, false); }
 void post_strict_no_overlap(ConstraintCall& call) { post(call, true); }

@@ -62,11 +62,11 @@ def solve_in_turn(
 
 
 def remaining_limit(limit: Any, figure: str, results: Sequence[Result]) -> Any:
-    """Return what earlier searches leave of a limit for all searches; None if there is no limit.
+    """Return the part of a limit on all searches that earlier ones have not used; None if there is no limit.
 
     Args:
         limit: The limit, which the first search checks.
-        figure: Name of the limited figure in the statistics.
+        figure: Name of the limited quantity in the statistics.
         results: Results of the earlier searches.
     """
     return max(0, limit - sum(result.stats[figure] for result in results)) if limit is not None and results else limit

@@ -26,7 +26,7 @@ class CostsError(InputError):
     """Error about costs too far apart for their number type.
 
     Args:
-        owner: ``variable``, or a part of the problem named after a variable, such as ``the subtree of variable``.
+        owner: Words before the variable's name in the message, such as ``variable`` or ``the subtree of variable``.
         variable: Index of the variable, because agents have no names of variables.
         problem: Description of the error, and advice.
     """

@@ -70,11 +70,11 @@ class BoundedSide:
 
     @property
     def bound(self) -> float:
-        """The bound with the best parameters so far, including rounding errors."""
+        """The bound with the best parameters so far, rounded outwards."""
         return self._rounded(self._buckets.bound(self._parameters))
 
     def improve(self) -> Iterator[float]:
-        """Yield improving bounds, including rounding errors; none if the first one would be infinite."""
+        """Yield improving bounds, rounded outwards; none if the first one excludes no value."""
         for value, scaled in minimise(self._evaluate, self._parameters / self._scales):
             if value == math.inf:
                 return

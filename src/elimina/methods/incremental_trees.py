@@ -64,8 +64,8 @@ _LEAST_CONTRACTION = 0.5
 """Largest ratio of consecutive changes at which passes are assumed to converge."""
 
 _MAX_REPETITIONS, _MAX_ORDERS = 2, 9
-"""Largest number of sequences with forecasts for one order, if passes do not converge, and largest number of orders
-tried with the largest cliques."""
+"""Largest number of sequences with forecasts for one order, if passes do not converge; largest number of orders tried
+once the cliques have reached their largest size."""
 
 _PASSES_SHARE, _LARGE_CHANGE = 0.35, 0.05
 """Estimated error as a share of the change in the passes, for small changes; mean change at which this share is halved.

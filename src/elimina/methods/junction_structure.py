@@ -224,8 +224,8 @@ class _StructureSearch:
             target = merged[nearest]
             union = functools.reduce(operator.or_, [factors for factors, _ in similar], target.factors)
             more = self._seconds(union) - target.seconds
-            # Planning the groups separately often takes longer than the additional time of the merged run. The time of
-            # the separate runs then need not be estimated.
+            # Groups are merged if the merged run's additional time is less than the time to plan the groups separately,
+            # as it often is. In that case, their separate runs need no estimate.
             is_cheap = more < PLANNED_FACTOR_SECONDS * sum(factors.bit_count() for factors, _ in similar)
             if not is_cheap and len(similar) > 1:
                 together = len(similar) // 2

@@ -134,7 +134,8 @@ def ranked_solutions(
         is_over: Function that returns whether the call is to end.
 
     Returns:
-        Values and a value index for each variable, the best first; and True if all were evaluated.
+        Assignments, the best first, each as its value and the indices of the variables' values; and True if all were
+        evaluated.
     """
     model, latest = problem.model, time.monotonic() + _RANKING_SECONDS
     ranked: list[tuple[int | float, list[int]]] = []

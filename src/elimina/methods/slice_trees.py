@@ -43,7 +43,7 @@ _SMALL_WEIGHT = 1e-280
 
 _MIN_ORDINARY_SHARE = 1e-12
 """Tables whose least positive number is at least this share of the largest one are ordinary: floats lose digits only if
-the least numbers of over 20 such tables meet."""
+the least numbers of over 20 such tables are multiplied."""
 
 _MAX_PATTERNS = 1024
 """Largest number of combinations of observations whose possible joint states are cached."""

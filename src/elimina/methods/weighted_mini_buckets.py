@@ -366,7 +366,7 @@ def _shared_out(
 
 
 def _run(execution: Execution, clock: dict[str, float], side: Bound, assignments: int = 1) -> _Bound:
-    """Bound a sum, including rounding errors, and decode assignments: the first one greedily, the others at random."""
+    """Bound a sum, rounding outwards, and decode assignments: the first one greedily, the others at random."""
     with run_mini_buckets(execution, clock) as (heuristic, session):
         if session is None or not math.isfinite(heuristic.cost):
             return _Bound(-math.inf, ())

@@ -712,7 +712,7 @@ def variable_indices(model: Model, names: Iterable[str | int], argument: str) ->
         InputError: There is no such variable.
         TypeError: ``names`` is a single name, a mapping, or nothing that can be iterated over.
     """
-    # Iterating over a mapping would drop its values: it may be meant as evidence.
+    # A mapping may be meant as evidence, and iterating over it would ignore its values.
     if isinstance(names, str | bytes | Mapping) or not arguments.is_iterable(names):
         example = f", such as [{names!r}]" if isinstance(names, str) else ""
         raise arguments.wrong_type(argument, names, f"a sequence of names or indices of variables{example}")

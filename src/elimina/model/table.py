@@ -345,7 +345,7 @@ class Ends(NamedTuple):
 
 
 def forbidden_value(sense: Sense, dtype: DTypeLike) -> int | float:
-    """Return the number that stands for a forbidden assignment in a table of a sense and dtype."""
+    """Return the number that stands for a forbidden assignment, given the model's sense and the table's dtype."""
     if sense == "probability":
         return 0
     worst = FORBIDDEN if np.dtype(dtype).kind == "i" else math.inf
@@ -374,7 +374,7 @@ _RANGES = {
 
 
 def misfit(table: Table, sense: Sense) -> str | None:
-    """Return the defect of a table's values in a model of a sense; None if there is none."""
+    """Return the fault of a table's values, given the sense of its model; None if there is none."""
     values = [] if table.default is None else [table.default]
     if table.values.size:
         values += [table.values.min().item(), table.values.max().item()]

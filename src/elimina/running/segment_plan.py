@@ -275,10 +275,10 @@ def make_segmented_plan(
 
 
 def in_segments(search: FormSearch) -> Plan | None:
-    """Return a plan in segments for a form search; None if no such plan fits."""
+    """Plan the elimination in segments; return None if no such plan fits."""
     return make_segmented_plan(search.elimination, search.whole, search.options)
 
 
 def in_streamed_segments(search: FormSearch) -> Plan | None:
-    """Return a plan for a form search, in segments that pass through the device in tiles; None if no such plan fits."""
+    """Plan the elimination in segments that pass through the device in tiles; return None if no such plan fits."""
     return make_segmented_plan(search.elimination, search.whole, search.options, is_streamed=True)

@@ -80,26 +80,26 @@ def search_before_running(facts: Facts, row: Row) -> Strategy:
 
 
 def first_turn_of_search(facts: Facts, row: Row) -> Strategy:
-    """Return the first turn of soft local consistency; its state is stored for later turns."""
+    """Return a strategy that starts a search by soft local consistency; its state is stored for later turns."""
     facts.paused.clear(facts.problem)
     facts.paused.first_order = facts.quick_order.order
     return turn_of_search(facts, row)
 
 
 def turn_of_search(facts: Facts, row: Row) -> Strategy:
-    """Return a turn of soft local consistency with the row's time budget."""
+    """Return a strategy that runs a search by soft local consistency for the row's time budget, or resumes it."""
     return by_search(
         facts.problem, facts.host_options, facts.call, facts.paused, rounds=0, first_turn=row.budget(facts)
     )
 
 
 def second_turn_of_search(facts: Facts, _: Row) -> Strategy:
-    """Return another turn of soft local consistency with the default length of a first turn."""
+    """Return a strategy that resumes soft local consistency for the default length of a first turn."""
     return by_search(facts.problem, facts.host_options, facts.call, facts.paused, rounds=0)
 
 
 def nodes_of_search(facts: Facts, row: Row) -> Strategy:
-    """Return a turn of soft local consistency with a node limit, and the row's time budget."""
+    """Return a strategy that runs soft local consistency within a node limit and the row's time budget."""
     options, turn = facts.host_options, row.budget(facts)
     nodes = int(TURN_NODES * facts.turn_share * options.host_threads)
     return by_search(facts.problem, options, facts.call, facts.paused, rounds=0, first_turn=turn, nodes=nodes)

@@ -25,7 +25,7 @@ Tick = tuple[float, str]
 
 
 class Series(NamedTuple):
-    """Values over time.
+    """Values over time, drawn as one line.
 
     Attributes:
         name: Label of the series.
@@ -37,7 +37,7 @@ class Series(NamedTuple):
 
 
 class StepChart(NamedTuple):
-    """Values over time.
+    """A chart of values over time, drawn as steps.
 
     Attributes:
         title: Description of the chart.

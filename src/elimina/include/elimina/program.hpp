@@ -86,7 +86,8 @@ struct StepView {
     assignment[words[kVariable]] = Index(d);
   }
 
-  // Offsets, relative to a table's (or the output's) start, of a cell number within the axes [first, last).
+  // `cell`: number of a combination of the axes [first, last). `table_index` returns its offset from the start of a
+  // table, and `out_index` its offset from the start of the output.
   ELIMINA_HD i64 table_index(TableView table, i64 cell, i64 first, i64 last) const {
     i64 index = 0;
     for (i64 axis = last - 1; axis >= first; --axis) {
