@@ -131,8 +131,8 @@ __device__ __forceinline__ i64 find_sum(const i64* sums, i64 at, i64 end, i64 pa
   return at;
 }
 
-// Work of a thread on a pair of runs: counts or writes the rows of the joint table; at most one row if the low field is
-// eliminated or missing.
+// Work of a thread on a pair of runs: counts or writes the rows of their join. The rows of a run differ only in the low
+// field of their keys. If this field is eliminated or missing, the join has at most one row.
 template <class R, int W, bool kMany>
 struct Pairing {
   using Value = typename R::Value;

@@ -32,7 +32,7 @@ __device__ __forceinline__ void load_shared(typename P::Lane (&lanes)[kLanes], c
 }
 
 // kDense: consecutive cells along the fast axes are consecutive in every streamed table, too; kAligned: at 16-byte addresses.
-// kWhole: all values of d are in shared memory at once, so sums live for one pass only.
+// kWhole: all values of d are in shared memory at once, so each pass completes its sums.
 // kOuters > 1: a block takes up to kOuters slow cells with equal values of the streamed tables, and reads each value
 // once.
 // A block takes `chunk` fast cells and `mids` middle cells; `columns` of its threads are next to each other along the fast

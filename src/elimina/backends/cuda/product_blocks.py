@@ -12,7 +12,7 @@ from elimina.backends.cuda.kernels import PRODUCT_THREADS, ProductKernel, produc
 from elimina.backends.cuda.multiprocessor import RESERVED_SHARED_BYTES, SHARED_BYTES
 
 GATHERED_CELL_COST = 24.0
-"""Cost of gathering one cell of a table, while threads wait. The unit of costs is a combination of one register."""
+"""Cost of gathering one cell of a table, while threads wait. The unit of costs is one combination in one register."""
 READ_BYTE_COST = 0.75
 """Cost of a byte of a table that is read in words."""
 VECTOR_READ_COST = 2.5
@@ -51,9 +51,9 @@ class ProductSide(NamedTuple):
 class ProductCut(NamedTuple):
     """Parameters of the kernel.
 
-    A block has one of ``chunks`` chunks of ``chunk`` fast cells, and one of ``splits`` splits of ``mids`` middle cells;
-    ``columns`` threads are along the fast cells. Shared memory holds ``batch`` middle cells and ``slab`` values of the
-    eliminated variable at a time.
+    The fast cells are divided into ``chunks`` chunks of ``chunk`` cells, and the middle cells into ``splits`` splits of
+    ``mids`` cells. A block computes one chunk of one split; ``columns`` of its threads lie along the chunk. Shared
+    memory holds ``batch`` middle cells and ``slab`` values of the eliminated variable at a time.
     """
 
     kernel: ProductKernel
@@ -193,7 +193,7 @@ def _cut_columns(
 
 @functools.lru_cache(maxsize=1024)
 def _passes_of_a_block(passes: int, max_splits: int) -> tuple[int, ...]:
-    """Return the possible numbers of passes of a block, the largest first, for up to ``max_splits`` blocks."""
+    """Return the possible numbers of passes per block, the largest first, if up to ``max_splits`` blocks share them."""
     splits = *range(1, min(passes, MAX_SPLITS, max_splits) + 1), min(passes, max_splits)
     return tuple(sorted({-(-passes // split) for split in splits}, reverse=True))
 

@@ -41,7 +41,7 @@ class TileLaunch(NamedTuple):
     is_partial: bool = False
 
     def kernel_names(self, semiring: str, dtype: np.dtype[np.generic]) -> tuple[str]:
-        """Return the name of its kernel for a semiring and a dtype."""
+        """Return the name of the launch's kernel, which does not depend on the semiring and the dtype."""
         return (self.kernel.name,)
 
     @property
