@@ -125,6 +125,7 @@ void Search::begin() {
     }
     free_branchers_.emplace_back(engine_, rest);
     if (!solver_.orders().empty()) order_brancher_.emplace(engine_, solver_.orders());
+    if (order_brancher_ && options_.relax) is_order_search_ = are_most_starts(options_.relax->xs);
     if (neighbourhood_)
       free_neighbourhood_.emplace(order_brancher_ ? Relaxation{order_brancher_->variables(), {}} : *options_.relax);
   }
@@ -143,6 +144,17 @@ void Search::begin() {
   outside_ = engine_.level();
   engine_.mark();
   engine_.mark();
+}
+
+// True if most of the variables without a value are starts of tasks that `order_brancher_` orders.
+bool Search::are_most_starts(const Views& xs) const {
+  std::size_t starts = 0, open = 0;
+  for (const View x : xs) {
+    if (engine_.domains().fixed(x)) continue;
+    ++open;
+    starts += order_brancher_->is_start(x);
+  }
+  return 2 * starts > open;
 }
 
 void Search::note_value_orderings(const Rule& rule) {
@@ -511,6 +523,9 @@ bool Search::applies(const Row& row) const {
   if (row.ordering == Ordering::costs && !costs_) return false;
   if (row.scope == Scope::tree || failed_) return row.scope == Scope::tree;
   if (row.scope == Scope::task_neighbourhood) return task_neighbourhood_ && !solution_.empty();
+  // No schedule becomes shorter while tasks keep their starts, so such models only keep orders of tasks.
+  if (is_order_search_ && options_.portfolio && row.scope == Scope::neighbourhood && row.ordering == Ordering::model)
+    return false;
   if (row.scope == Scope::neighbourhood) return neighbourhood_ && !solution_.empty();
   const Domains& d = engine_.domains();
   return options_.minimise && !is_part_ && d.lo(*options_.minimise) < d.hi(*options_.minimise);

@@ -162,6 +162,7 @@ class Search final : public Finder {
   static Decision prefer(const Domains& d, const Decision& decision, const Values& preferred);
   void begin_hints();
   void note_value_orderings(const Rule& rule);
+  bool are_most_starts(const Views& xs) const;
   const char* stretch() const;
   std::optional<Turn> spent();
   void share_figures();
@@ -203,7 +204,8 @@ class Search final : public Finder {
   std::size_t outside_ = 0;                               // level outside the search: its root is the next one
   double spent_before_ = 0, next_poll_ = 0;
   bool begun_ = false, left_ = false, failed_ = false, at_solution_ = false, out_of_time_ = false, is_refuted_ = false,
-       is_infeasible_ = false, is_part_ = false, has_stretch_ = true, is_success_ = false;
+       is_infeasible_ = false, is_part_ = false, has_stretch_ = true, is_success_ = false,
+       is_order_search_ = false;  // the model's tasks have orders, and most of its variables are their starts
 };
 
 }  // namespace elimina::cp
