@@ -13,6 +13,7 @@ import pytest
 
 import elimina
 from elimina import cp
+from elimina.cp.xcsp3 import tables
 from elimina.errors import EliminaError, FormatError, InputError, UnsupportedError
 
 SMALL = '<array id="x" size="[3]"> 0..3 </array><var id="b"> 0 1 </var>'
@@ -472,3 +473,34 @@ def test_damaged_files_are_errors_or_problems(tmp_path):
             words[rng.randrange(len(words))] = rng.choice(spare + words)
         with contextlib.suppress(EliminaError):
             read(tmp_path, "".join(words)).solve(time_limit=0.1)
+
+
+def test_group_shares_table(tmp_path, monkeypatch):
+    """Constraints of a group with equal domains read and expand their table once; other domains give other tuples."""
+    texts = []
+
+    def rows_of_table(text, arity, read=tables.rows_of_table):
+        texts.append(text)
+        return read(text, arity)
+
+    monkeypatch.setattr(tables, "rows_of_table", rows_of_table)
+    variables = '<array id="x" size="[6]"> 0..3 </array><var id="b"> 0 1 </var>'
+    for kind in ("supports", "conflicts"):
+        texts.clear()
+        arguments = "".join(f"<args> x[{i}] x[{i + 1}] </args>" for i in range(5)) + "<args> x[0] b </args>"
+        group = (
+            f"<group><extension><list> %0 %1 </list><{kind}> (0,*)(1,1)(3,3) </{kind}></extension>{arguments}</group>"
+        )
+        model = read(tmp_path, problem(group, variables))
+        assert len(texts) == 2
+        pairs = {(0, value) for value in range(4)} | {(1, 1), (3, 3)}
+        if kind == "conflicts":
+            pairs = set(itertools.product(range(4), repeat=2)) - pairs
+        expected = {
+            (*values, b)
+            for values in itertools.product(range(4), repeat=6)
+            for b in range(2)
+            if {*itertools.pairwise(values), (values[0], b)} <= pairs
+        }
+        names = [*(f"x[{i}]" for i in range(6)), "b"]
+        assert {tuple(s[name] for name in names) for s in model.solve(all_solutions=True).solutions} == expected

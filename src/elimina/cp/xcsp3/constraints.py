@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from elimina._core import TextError
 from elimina.cp.expressions import Expression
 from elimina.cp.xcsp3.elements import ElementContents
-from elimina.cp.xcsp3.tables import post_table, rows_of_table
+from elimina.cp.xcsp3.tables import post_extension
 from elimina.cp.xcsp3.terms import Operand, Terms, number, rows_of, span, together, tokens
 from elimina.errors import UnsupportedError
 from elimina.number_texts import counted
@@ -86,7 +86,7 @@ def _extension(terms: Terms, arguments: Arguments) -> None:
         raise TextError("expected <supports> or <conflicts> in <extension>")
     listed = supports or conflicts
     assert listed is not None
-    post_table(terms, xs, rows_of_table(listed.text, len(xs)), supports is not None)
+    post_extension(terms, xs, listed.text, supports is not None)
 
 
 def _all_different(terms: Terms, arguments: Arguments) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from elimina._core import TextError
 from elimina.cp.xcsp3.terms import Operand, Terms, number, span
@@ -19,6 +20,9 @@ from elimina.number_texts import counted
 MAX_CELLS = 1 << 20
 """Rows are expanded to a table of at most this many tuples. If there would be more tuples, each allowed row becomes a
 Boolean, and each forbidden row a clause."""
+
+MAX_KEPT_TABLES = 16
+"""Number of tables that are kept for further constraints with the same text and domains."""
 
 _OPERATORS = {"=": "eq", "≠": "ne", "≤": "le", "≥": "ge", "<": "lt", "﹤": "lt", ">": "gt", "﹥": "gt"}
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
@@ -121,34 +125,75 @@ def _tuples(text: str) -> list[list[str]]:
     return [_COMMA.split(row) for row in rows]
 
 
-def post_table(terms: Terms, xs: Sequence[Operand], rows: Sequence[Row], is_positive: bool) -> None:
+class Tuples(NamedTuple):
+    """Allowed tuples, one after another.
+
+    Attributes:
+        values: Values of all cells; 0 where there is a star.
+        stars: 1 for each star, 0 for each other cell; None if there are no stars.
+    """
+
+    values: npt.NDArray[np.int64]
+    stars: npt.NDArray[np.int64] | None
+
+
+def post_extension(terms: Terms, xs: Sequence[Operand], text: str, is_positive: bool) -> None:
     """Post a table of allowed tuples, or one of forbidden tuples."""
     domains = [terms.model.domain(x) for x in xs]
-    members = [domain if isinstance(domain, range) else frozenset(domain) for domain in domains]
-    choices = [_choices(row, list(zip(domains, members, strict=True))) for row in rows]
-    starred = [_starred(row, each) for row, each in zip(rows, choices, strict=True)]
-    if is_positive and sum(math.prod(map(len, each)) for each in starred) <= MAX_CELLS:
-        terms.model.table(xs, _expanded(rows, starred))
+    # The constraints of a group share their text, and most of them their domains.
+    key = (text, is_positive, *(each if isinstance(each, range) else tuple(each) for each in domains))
+    if key not in terms.tables:
+        if len(terms.tables) >= MAX_KEPT_TABLES:
+            terms.tables.clear()
+        rows = rows_of_table(text, len(xs))
+        tuples = _allowed_tuples(rows, domains) if is_positive else _other_tuples(rows, domains)
+        terms.tables[key] = rows if tuples is None else tuples
+    table = terms.tables[key]
+    if isinstance(table, Tuples) and table.stars is None:
+        terms.model.post("table_int", xs, table.values)
+    elif isinstance(table, Tuples):
+        terms.model.post("table_starred", xs, *table)
     elif is_positive:
-        booleans = [terms.model.all_of(_truths(terms, xs, row)) for row in rows]
-        terms.model.clause(booleans)
-    elif math.prod(map(len, domains)) <= MAX_CELLS:
-        positions = [{value: position for position, value in enumerate(domain)} for domain in domains]
-        allowed = np.ones([len(domain) for domain in domains], dtype=bool)
-        for row, each in zip(rows, choices, strict=True):
-            if any(cell.columns for cell in row):
-                for full in _expanded([row], [each]):
-                    allowed[tuple(position[value] for position, value in zip(positions, full, strict=True))] = False
-            else:
-                chosen = [
-                    [position[value] for value in values] for position, values in zip(positions, each, strict=True)
-                ]
-                allowed[np.ix_(*chosen)] = False
-        indices = np.argwhere(allowed).tolist()
-        terms.model.table(xs, [[d[i] for d, i in zip(domains, row, strict=True)] for row in indices])
+        terms.model.clause([terms.model.all_of(_truths(terms, xs, row)) for row in table])
     else:
-        for row in rows:
+        for row in table:
             terms.model.clause([], _truths(terms, xs, row))
+
+
+def _allowed_tuples(rows: Sequence[Row], domains: Sequence[Sequence[int]]) -> Tuples | None:
+    """Return the tuples that rows allow; None if they are too many."""
+    starred = [_starred(row, each) for row, each in zip(rows, _choices_of_rows(rows, domains), strict=True)]
+    if sum(math.prod(map(len, each)) for each in starred) > MAX_CELLS:
+        return None
+    cells = list(itertools.chain.from_iterable(_expanded(rows, starred)))
+    stars = np.array([cell is None for cell in cells], dtype=np.int64)
+    values = np.array([0 if cell is None else cell for cell in cells], dtype=np.int64)
+    return Tuples(values, stars if stars.any() else None)
+
+
+def _other_tuples(rows: Sequence[Row], domains: Sequence[Sequence[int]]) -> Tuples | None:
+    """Return the tuples that rows do not forbid; None if there are too many combinations of values."""
+    if math.prod(map(len, domains)) > MAX_CELLS:
+        return None
+    positions = [{value: position for position, value in enumerate(domain)} for domain in domains]
+    is_allowed = np.ones([len(domain) for domain in domains], dtype=bool)
+    for row, each in zip(rows, _choices_of_rows(rows, domains), strict=True):
+        if any(cell.columns for cell in row):
+            for full in _expanded([row], [each]):
+                is_allowed[tuple(position[value] for position, value in zip(positions, full, strict=True))] = False
+        else:
+            chosen = [[position[value] for value in values] for position, values in zip(positions, each, strict=True)]
+            is_allowed[np.ix_(*chosen)] = False
+    columns = [
+        np.array(domain, dtype=np.int64)[index] for domain, index in zip(domains, is_allowed.nonzero(), strict=True)
+    ]
+    return Tuples(np.stack(columns, axis=1).ravel(), None)
+
+
+def _choices_of_rows(rows: Sequence[Row], domains: Sequence[Sequence[int]]) -> list[list[Sequence[int]]]:
+    members = [domain if isinstance(domain, range) else frozenset(domain) for domain in domains]
+    pairs = list(zip(domains, members, strict=True))
+    return [_choices(row, pairs) for row in rows]
 
 
 def _choices(row: Row, domains: Sequence[tuple[Sequence[int], Container[int]]]) -> list[Sequence[int]]:

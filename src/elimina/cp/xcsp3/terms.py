@@ -47,11 +47,13 @@ class Terms:
         model: Model of the variables.
         variables: Id of a variable outside arrays -> the variable.
         arrays: Id of an array -> the array.
+        tables: Text of a table, and what else its contents depend on -> the contents of the last few tables.
     """
 
     model: Model
     variables: dict[str, Expression] = field(default_factory=dict)
     arrays: dict[str, Array] = field(default_factory=dict)
+    tables: dict[tuple[Any, ...], Any] = field(default_factory=dict)
 
     def items(self, text: str) -> list[Operand]:
         """Return the items of a list: variables, parts of arrays, numbers, and expressions.
