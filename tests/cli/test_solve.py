@@ -274,3 +274,10 @@ def test_the_suffix_names_the_format(elimina, tmp_path, arguments):
 def test_a_dash_is_standard_output(elimina, radio, tmp_path):
     assert json.loads(elimina("solve", radio, "--json", "-o", "-").out)["value"] == 1352
     assert not (tmp_path / "-").exists()
+
+
+def test_one_cell(elimina, tmp_path):
+    path = tmp_path / "coin.uai"
+    path.write_text("MARKOV 1 1 1 1 0 1 3")
+    _, out, _ = elimina("solve", path, "--task", "pr")
+    assert "width:      0 (largest table: 1 cell)\n" in out

@@ -181,6 +181,7 @@ def test_malformed(read, text, line, problem):
     [
         (GOOD.replace("TYPE: TSP", "TYPE: ATSP", 1), 2, "TYPE ATSP; it has to be TSP"),
         (GOOD.replace("EUC_2D", "XRAY1"), 4, "EDGE_WEIGHT_TYPE XRAY1"),
+        (coordinates("XRAY1", (0, 0, 1), (1, 0, 1), (0, 1, 1)), 4, "EDGE_WEIGHT_TYPE XRAY1"),
         (explicit("FUNCTION", 3, "1 2 3"), 4, "EDGE_WEIGHT_FORMAT FUNCTION"),
         (GOOD.replace("DIMENSION: 3", "DIMENSION: 85900"), 3, "85,900 cities; at most 46,340 are supported"),
         (GOOD.replace("NODE_COORD", "DEMAND"), 5, "DEMAND_SECTION"),

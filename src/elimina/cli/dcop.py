@@ -47,7 +47,7 @@ from elimina.errors import InputError, source_text
 from elimina.io.files import suffix_of
 from elimina.io.formats import by_suffix, format_of
 from elimina.io.model_files import read
-from elimina.number_texts import bytes_text, count_text, seconds_text
+from elimina.number_texts import bytes_text, count_text, counted, seconds_text
 from elimina.progress import Progress
 from elimina.result import Delivery, Result, outcome_rows
 from elimina.running.phases import with_reading
@@ -276,7 +276,7 @@ def _human(result: Result) -> str:
     dtype = "" if stats["dtype"] is None else f", {stats['dtype']}"
     rows += [
         ("agents", f"{stats['agents']} on {stats['device']}{dtype}"),
-        ("tree", f"{tree}(largest table: {count_text(stats['largest_table'])} cells)"),
+        ("tree", f"{tree}(largest table: {counted(stats['largest_table'], 'cell', is_rounded=True)})"),
         ("messages", f"{count_text(sum(messages.values()))} ({counts}){repeated}" if messages else "none"),
         (
             "network",

@@ -40,7 +40,7 @@ from elimina.errors import InputError
 from elimina.io.files import save
 from elimina.model.auxiliary_variables import is_auxiliary
 from elimina.model.model import Model
-from elimina.number_texts import MAX_DIGITS, bytes_text, count_text, number_text, seconds_text
+from elimina.number_texts import MAX_DIGITS, bytes_text, count_text, counted, number_text, seconds_text
 from elimina.planning.solve_methods import SOLVE_METHODS, OptimumMethod, SolveMethod
 from elimina.problem.tasks import described
 from elimina.progress import Progress
@@ -281,7 +281,8 @@ def _human(result: Result, model: Model, reason: str) -> str:
             ("tuples", f"{count_text(stats['rows_made'])}, {count_text(stats['rows_filtered'])} of them filtered")
         )
     elif stats["induced_width"] is not None:
-        rows.append(("width", f"{stats['induced_width']} (largest table: {count_text(stats['largest_table'])} cells)"))
+        largest = counted(stats["largest_table"], "cell", is_rounded=True)
+        rows.append(("width", f"{stats['induced_width']} (largest table: {largest})"))
     if stats["peak_bytes"]:
         rows.append(("memory", bytes_text(stats["peak_bytes"])))
     total = stats["seconds"]["total"]

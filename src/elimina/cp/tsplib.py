@@ -170,6 +170,8 @@ class _TourFile:
 
     def _read_points(self, section: str) -> Points:
         n, kind = self.dimension(), self.lines.words.get("EDGE_WEIGHT_TYPE", "")
+        if kind and kind != "EXPLICIT":
+            self._check_rule(kind)
         width = 3 if section == "NODE_COORD_SECTION" and kind.endswith("_3D") else 2
         start = self.lines.line
         values, lines = self.lines.numbers()
@@ -231,8 +233,7 @@ class _TourFile:
         self._check_memory(n)
         if kind == "EXPLICIT":
             return self._explicit(n)
-        if kind not in DISTANCE_RULES:
-            raise self.lines.unsupported(f"EDGE_WEIGHT_TYPE {kind}", self.lines.lines_of["EDGE_WEIGHT_TYPE"])
+        self._check_rule(kind)
         points = self.points.get("NODE_COORD_SECTION")
         if points is None:
             raise self.lines.fail(f"expected a NODE_COORD_SECTION, since distances are {kind}")
@@ -243,6 +244,10 @@ class _TourFile:
             return distance_matrix(points, kind)
         except InputError as error:
             raise self.lines.fail(str(error), self.lines.lines_of["NODE_COORD_SECTION"]) from None
+
+    def _check_rule(self, kind: str) -> None:
+        if kind not in DISTANCE_RULES:
+            raise self.lines.unsupported(f"EDGE_WEIGHT_TYPE {kind}", self.lines.lines_of["EDGE_WEIGHT_TYPE"])
 
     def _explicit(self, n: int) -> Distances:
         form = self.lines.words.get("EDGE_WEIGHT_FORMAT")
