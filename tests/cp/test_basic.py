@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from elimina import cp
@@ -385,7 +386,7 @@ def test_errors_name_the_culprit() -> None:
         (lambda: model.int_var(0, 2**60), "beyond"),
         (lambda: x + y, "x and y belong to different models"),
         (lambda: x * 1.5, "a factor is a whole number or an expression, not 1.5"),
-        (lambda: model.add(True), "gets a condition such as x < y, or a Boolean expression, not True"),
+        (lambda: model.add(1), "gets a condition such as x < y, or a Boolean expression, not 1"),
         (lambda: bool(x == 1), "^x == 1 is a constraint"),
         (lambda: 1 <= x <= 2, "^x >= 1 is a constraint"),
         (lambda: model.add(y == 1), "y .*belongs to another model"),
@@ -481,3 +482,18 @@ def test_texts_of_expressions_and_relations() -> None:
     }
     assert {str(made) for made in texts.values()} == set(texts)
     assert all(str(made) == text for text, made in texts.items())
+
+
+@pytest.mark.parametrize("truth", [True, False, np.True_, np.False_])
+def test_decided_conditions(truth):
+    """A comparison of numbers, such as sum([]) <= 3, is a condition as any other."""
+    model = cp.Model()
+    b = model.bool_var("b")
+    model.add(truth, iff=b)
+    assert [s[b] for s in model.solutions()] == [int(truth)]
+    model = cp.Model()
+    b = model.bool_var("b")
+    model.add(truth, only_if=b)
+    assert [s[b] for s in model.solutions()] == ([0, 1] if truth else [0])
+    model.add(truth)
+    assert model.solve().status == ("feasible" if truth else "infeasible")

@@ -241,7 +241,8 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
         Propagation makes sums bounds consistent, and relations of two variables domain consistent.
 
         Args:
-            condition: Relation such as ``x + 2 * y <= 7``; conditions such as ``(x < y) | ~(y == 3)``; or a Boolean.
+            condition: Relation such as ``x + 2 * y <= 7``; conditions such as ``(x < y) | ~(y == 3)``; a Boolean; or
+                True or False, as Python computes for ``sum([]) <= 3``.
             iff: A Boolean or a condition that is 1 exactly if the condition holds.
             only_if: A Boolean or a condition that is 0 if the condition does not hold.
 
@@ -260,6 +261,9 @@ class DeclaredModel(CopyableModel, DerivedConstraints, Displayed):
             >>> result[[x, y, x < 3]]
             [2, 9, 1]
         """
+        if isinstance(condition, bool | np.bool_):
+            # A comparison of Python numbers is decided already: sum([]) <= 3.
+            condition = self.expression(int(condition))
         if not isinstance(condition, Condition | Expression):
             raise InputError(f"Model.add gets a condition such as x < y, or a Boolean expression, not {condition!r}")
         if iff is not None and only_if is not None:
