@@ -333,6 +333,13 @@ def test_the_other_kind_of_file(tmp_path):
     instance.write_text(XCSP)
     with pytest.raises(FormatError, match=r"p.xml:2: expected <BIF>, found <instance>; .*elimina.dcop.read$"):
         elimina.read(instance)
+    other = tmp_path / "settings.xml"
+    other.write_text("<settings/>")
+    for reader, tag in ((elimina.read, "BIF"), (read, "instance")):
+        with pytest.raises(
+            FormatError, match=rf"settings.xml:1: expected <{tag}>, found <settings>; .* XMLBIF, .* XCSP3"
+        ):
+            reader(other)
     (tmp_path / "p.yaml").touch()
     with pytest.raises(InputError, match=r"unknown suffix '.yaml' of a model .*elimina.dcop.read"):
         elimina.read(tmp_path / "p.yaml")

@@ -227,3 +227,15 @@ def test_memory_that_ends_while_a_file_is_read(tmp_path):
 
     with pytest.raises(MemoryLimitError, match=r"m\.uai: the process ran out of memory while it read the file"):
         parse_file(tmp_path / "m.uai", bytes, parse)
+
+
+@pytest.mark.parametrize(
+    "suffix", ["uai", "erg", "wcsp", "cfn", "bif", "xml", "net", "xdsl", "cnf", "wcnf", "lg", "qpbo"]
+)
+def test_binary_data(tmp_path, caplog, suffix):
+    """A program or a picture under the name of a model is refused as such, without a warning about its encoding."""
+    path = tmp_path / f"x.{suffix}"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\xff")
+    with pytest.raises(FormatError, match=rf"x.{suffix}: expected text, found binary data \(a byte 0\)$"):
+        elimina.read(path)
+    assert not caplog.records

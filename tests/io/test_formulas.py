@@ -128,7 +128,9 @@ def test_projected_counts_are_refused(tmp_path, line):
         ("c p weight 1 0.3 1", "x.cnf:2: expected 'c p weight LITERAL WEIGHT 0'"),
         ("c p weight 4 0.3 0", "a weight names variable 4, but the file has 3 variables"),
         ("c p weight 1 0.3 0\nc p weight 1 0.4 0", "x.cnf:3: the literal 1 has the weights 0.3 and 0.4"),
-        ("c p weight 1 1.5 0", "the literals of variable 1 have a negative weight"),
+        ("c p weight 1 1.5 0", "the literal -1 has the negative weight -0.5 (1 minus that of literal 1)"),
+        ("c p weight -2 3 0", "the literal 2 has the negative weight -2 (1 minus that of literal -2)"),
+        ("c p weight 1 -1/4 0\nc p weight -1 1 0", "the literal 1 has the negative weight -0.25"),
     ],
 )
 def test_errors_in_weights_of_literals(tmp_path, line, problem):

@@ -57,7 +57,7 @@ def test_the_dialect_of_pyagrum_is_refused(tmp_path):
     with pytest.raises(FormatError, match=r"m\.uai: the comment in line 5 is that of pyAgrum, .* as \.bifxml"):
         elimina.read(tmp_path / "m.uai")
     (tmp_path / "m.uai").write_bytes(b"\x7fELF\0\0#\0")
-    with pytest.raises(FormatError, match=r"m\.uai:1: expected MARKOV or BAYES"):
+    with pytest.raises(FormatError, match=r"m\.uai: expected text, found binary data"):
         elimina.read(tmp_path / "m.uai")
 
 

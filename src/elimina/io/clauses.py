@@ -133,8 +133,10 @@ class _Counting:
             # The competitions' rule: if one literal has no weight, both weights add up to 1.
             positive = 1.0 - (negative or 0.0) if positive is None else positive
             negative = 1.0 - positive if negative is None else negative
-            if min(positive, negative) < 0:
-                raise UnsupportedError(f"the literals of variable {v} have a negative weight")
+            for literal, weight in ((v, positive), (-v, negative)):
+                if weight < 0:
+                    rule = "" if literal in self.weights else f" (1 minus that of literal {-literal})"
+                    raise UnsupportedError(f"the literal {literal} has the negative weight {weight:g}{rule}")
             tables.append(Table([v - 1], np.array([negative, positive])))
         return tables
 

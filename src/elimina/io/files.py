@@ -24,6 +24,8 @@ _MAGIC = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ\0"}
 """First bytes of compressed data."""
 _OTHER_COMPRESSIONS = re.compile(rb"(?P<bzip2>BZh[1-9]1AY&SY)|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<zip>PK\x03\x04)")
 """First bytes of data in other compressed formats."""
+_BINARY_PREFIX_BYTES = 4096
+"""Length of the start of a file in which a byte 0 shows that the file is not text."""
 _MAX_COMPARED_NAMES = 1000
 """Largest number of names of a folder to compare with the name of a missing file."""
 
@@ -70,8 +72,15 @@ def unpacked(path: Path, data: bytes) -> bytes:
 
 
 def _in_utf8(data: bytes) -> bytes:
-    """Return text in UTF-8 without a byte order mark; UTF-16, written by Windows' shells, is recognised by its mark."""
+    """Return text in UTF-8 without a byte order mark; UTF-16, written by Windows' shells, is recognised by its mark.
+
+    Raises:
+        TextError: The data are not text, or not UTF-16 although their mark says so.
+    """
     if not data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+        # XML may be in UTF-16 without a mark: its parser knows.
+        if b"\0" in data[:_BINARY_PREFIX_BYTES] and b"<" not in data[:2]:
+            raise TextError("expected text, found binary data (a byte 0)")
         return data.removeprefix(BOM_UTF8)
     try:
         text = data.decode("utf-16")

@@ -11,6 +11,8 @@ from elimina.errors import InputError
 from elimina.io.formats import marked_format
 from elimina.io.parsing import token_text
 
+_ROOTS_OF_XML = "an .xml file holds XMLBIF, in <BIF>, or XCSP3 or XCSP 2.1, in <instance>"
+
 
 @functools.cache
 def not_xml() -> re.Pattern[str]:
@@ -126,8 +128,10 @@ class Document:
         if root.tag != tag:
             self.line = root.line
             actual = marked_format("xml", self._data)
-            hint = "" if actual is None else f"; {actual.use}"
-            raise TextError(f"expected <{tag}>, found <{token_text(root.tag.encode())[1:-1]}>{hint}")
+            hint = _ROOTS_OF_XML if actual is None and tag in ("BIF", "instance") else actual and actual.use
+            raise TextError(
+                f"expected <{tag}>, found <{token_text(root.tag.encode())[1:-1]}>{f'; {hint}' if hint else ''}"
+            )
         return root
 
     def visit(self, element: Element) -> Iterator[Element]:
