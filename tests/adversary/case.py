@@ -51,6 +51,7 @@ KINDS = {
     "rows": "rows",
     "huge": "huge",
     "wide": "wide",
+    "domains": "large_domains",
     "tree": "trees",
     "histories": "histories",
     "dynamic": "dynamic",

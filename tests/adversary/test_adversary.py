@@ -22,6 +22,7 @@ CASES = {
     "rows": 120,
     "huge": 250,
     "wide": 6,
+    "domains": 2,
     "tree": 300,
     "histories": 25,
     "dynamic": 100,

@@ -318,3 +318,15 @@ def test_first_trees_are_nearer_than_every_peer(name, data_dir):
         rows = [row for row in csv.DictReader(file, delimiter="\t") if row["instance"] == name]
     peers = [float(row["hd_mean"]) for row in rows if row["method"] != "dai-JT" and row["hd_mean"]]
     assert distance < min(peers)
+
+
+def test_no_approximation_states_an_error_of_zero() -> None:
+    """Sequences with larger cliques may be the same trees: their agreement proves nothing."""
+    rng = np.random.default_rng(0)
+    sizes = [60, 2] * 4
+    factors = [((u, v), np.exp(rng.normal(size=(sizes[u], sizes[v])))) for u, v in itertools.combinations(range(8), 2)]
+    problem = prepare(Model.from_arrays(sizes, factors, sense="probability"), "pr", {})
+    limits = Limits(time.monotonic() + 60, 3_000_000)
+    estimates = list(itertools.islice(incremental_trees(problem, CheckedOptions(), limits), 40))
+    assert len(estimates) > 10
+    assert all(estimate.log_z_error > 0 and estimate.error > 0 for estimate in estimates)

@@ -204,7 +204,7 @@ class BoundOptimisation:
         above: BoundedSide | None = None
         for share in _RUNG_SHARES[-1:] if self._is_ibound_fixed else _RUNG_SHARES:
             larger = self._tree(1 if tree is None else tree.ibound + 1, share)
-            if larger is None:
+            if larger is None or (tree is not None and self._turn_seconds(larger) > self._seconds):
                 break
             tree = larger
             if -math.inf in logarithms.constants:
@@ -292,6 +292,10 @@ class BoundOptimisation:
             if tree is not None or least > 1 or self._sides == 1:
                 return tree
             self._sides = 1
+
+    def _turn_seconds(self, tree: MiniBucketTree) -> float:
+        """Return the expected seconds of a turn of each side."""
+        return _TURN_EVALUATIONS * 2 / self._sides_at_once * self._cell_seconds * tree.total_cells
 
     def _improve(self, above: BoundedSide, below: BoundedSide, end: float) -> Iterator[SumBounds]:
         """Improve the sides of a tree until ``end``; yield the bounds after each step."""

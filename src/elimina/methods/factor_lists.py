@@ -12,6 +12,9 @@ from elimina.model import table as tables
 from elimina.model.table import Scopes
 from elimina.problem.preparation import Problem
 
+_BLOCK_CELLS = 1 << 18
+"""Cells that are scaled at once, so that their divisors stay in a cache."""
+
 
 class FactorList(NamedTuple):
     """Factors of a problem, one for each of its groups, with their values in one array.
@@ -69,9 +72,29 @@ def factors_of(problem: Problem) -> FactorList:
     peaks = np.where(peaks > 0, peaks, 1.0)
     logarithms = [np.log(constants), np.log(peaks), math.log(2) * encoded.exponents]
     if (peaks != 1).any():
-        values /= np.repeat(peaks, cells)
+        _divide(values, offsets, peaks)
     log_scale = math.fsum([problem.model.constant, *(float(terms.sum()) for terms in logarithms)])
     return FactorList(Scopes(starts, members.astype(np.int64)), values, log_scale, is_complete)
+
+
+def _divide(values: NDArray[np.float64], offsets: NDArray[np.int64], divisors: NDArray[np.float64]) -> None:
+    """Divide the values of each factor by its divisor, without a copy of all values.
+
+    Args:
+        values: Values of all factors, one factor after another.
+        offsets: Start of each factor's values, followed by the end of the last one's.
+        divisors: Divisor of each factor.
+    """
+    first = 0
+    while first < len(divisors):
+        last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + _BLOCK_CELLS, "right")) - 1)
+        block = values[offsets[first] : offsets[last]]
+        block /= (
+            divisors[first]
+            if last == first + 1
+            else np.repeat(divisors[first:last], np.diff(offsets[first : last + 1]))
+        )
+        first = last
 
 
 def _row_major(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -70,6 +70,9 @@ MIN_CHANGE_RATIO = 0.05
 UNKNOWN_ERROR = 0.5
 """Estimated error of the first graph's marginals, for which there are no others to compare with."""
 
+CELL_SECONDS = 5e-8
+"""Expected seconds until the first estimate for each cell of the outer regions."""
+
 
 class _Regions:
     """Region graphs of a problem, each with larger regions than the previous one.
@@ -158,6 +161,10 @@ def generalised_belief_propagation(problem: Problem, options: CheckedOptions, li
         return
     changes = _Changes(sizes)
     for kind, graph, is_last in _with_last(_Regions(factors.scopes, sizes, limits).graphs()):
+        while CELL_SECONDS * graph.outer_cells > limits.seconds and (limits.has_estimate or changes.has_estimate):
+            yield SumEstimate(METHOD)
+            if limits.is_over:
+                return
         starts, members = factors.scopes
         propagation = RegionPropagation(graph, starts, members.astype(np.int32), factors.values)
         if not propagation.filter_tuples(limits.seconds):
@@ -194,6 +201,11 @@ class _Changes:
         self._shares: NDArray[np.float64] | None = None
         self._log_z, self._cells = math.inf, 0.0
         self._change, self._is_regular = 0.0, False
+
+    @property
+    def has_estimate(self) -> bool:
+        """True if there is an estimate of an earlier graph."""
+        return self._shares is not None
 
     def errors(self, shares: NDArray[np.float64], log_z: float, cells: float) -> tuple[NDArray[np.float64], float]:
         """Return the estimated errors of marginals, and of the logarithm of the sum.

@@ -78,6 +78,9 @@ logarithm, as a multiple of the difference between the logarithms of two sequenc
 _REPEATED_SHARE = 1e-6
 """Two sequences count as equal if they differ by less than this share of the change in the passes."""
 
+_UNKNOWN_ERROR = 0.5
+"""Estimated error of marginals that the passes do not change, if there are no others to compare with."""
+
 
 class _Pass(NamedTuple):
     """Marginals of the free variables, and the natural logarithm of the sum."""
@@ -128,11 +131,13 @@ class _Final(NamedTuple):
         marginals: Answers of the pass.
         has_converged: True if the passes converged.
         errors: Least errors of the marginals, estimated from the passes' changes.
+        log_error: Least error of the sum's logarithm, estimated in the same way.
     """
 
     marginals: _Pass
     has_converged: bool
     errors: NDArray[np.float64]
+    log_error: float
 
 
 class _Order:
@@ -290,7 +295,12 @@ class _Estimator:
             if len(changes) > 2 and not is_contracting:
                 break
         has_converged = bool(changes) and changes[-1] <= _STEADY_CHANGE * changes[0]
-        self._last = _Final(previous, has_converged, _PASSES_RATIO * self._errors_of_passes(first, previous))
+        self._last = _Final(
+            previous,
+            has_converged,
+            _PASSES_RATIO * self._errors_of_passes(first, previous),
+            _PASSES_SHARE * abs(previous.log_z - first.log_z),
+        )
         if self._finals:
             yield self._combined(trees)
         self._forecasts = None if has_converged else trees.forecast(limits.seconds)
@@ -316,15 +326,17 @@ class _Estimator:
         remaining = self._errors_of_passes(first, current)
         log_passes = abs(current.log_z - first.log_z)
         if not is_contracting:
-            return passes + change, log_passes
+            return passes + change, log_passes or math.inf
         smaller = self._last.marginals if self._last is not None and self._last.has_converged else current
         rungs = self._distances(current, smaller)
         log_rungs = abs(current.log_z - smaller.log_z)
+        if smaller is current and max(float(passes.mean()), log_passes) < _CONVERGED_CHANGE:
+            # Passes that change nothing do not measure the error of the approximated fronts.
+            return np.full(len(self._sizes), _UNKNOWN_ERROR), math.inf
         if float(rungs.mean()) < _REPEATED_SHARE * float(passes.mean()):
-            return remaining + change, _PASSES_SHARE * log_passes
-        return np.maximum(rungs, _PASSES_RATIO * remaining) + change, max(
-            _LOG_RUNGS_TIMES * log_rungs, _PASSES_SHARE * log_passes
-        )
+            return remaining + change, _PASSES_SHARE * log_passes or math.inf
+        log_error = max(_LOG_RUNGS_TIMES * log_rungs, _PASSES_SHARE * log_passes)
+        return np.maximum(rungs, _PASSES_RATIO * remaining) + change, log_error or math.inf
 
     def _errors_of_passes(self, first: _Pass, current: _Pass) -> NDArray[np.float64]:
         """Return the errors of the marginals, estimated from the changes between passes."""
@@ -348,7 +360,8 @@ class _Estimator:
         # limits.
         errors = np.maximum(errors, np.mean([final.errors for final in finals], axis=0))
         log_z_error = times * float(np.mean([abs(marginals.log_z - median.log_z) for marginals in compared]))
-        return self._estimate(median, errors, _LOG_RUNGS_TIMES * log_z_error, trees)
+        log_z_error = max(_LOG_RUNGS_TIMES * log_z_error, float(np.mean([final.log_error for final in finals])))
+        return self._estimate(median, errors, log_z_error or math.inf, trees)
 
     def _estimate(
         self, current: _Pass, errors: NDArray[np.float64], log_z_error: float, trees: LinkedTrees

@@ -173,12 +173,8 @@ def propagate(problem: Problem, options: CheckedOptions, limits: Limits) -> Iter
     before: NDArray[np.float64] | None = None
     log_before = math.inf
     larger: Iterator[Rung] | None = None
-    preparation = 0.0
+    cell_seconds = 0.0
     while True:
-        while preparation > limits.seconds:
-            yield SumEstimate(METHOD)
-            if limits.is_over:
-                return
         started = time.monotonic()
         if larger is None:
             order = positions_in_order(problem, options) if limits.order is None else limits.order
@@ -186,13 +182,18 @@ def propagate(problem: Problem, options: CheckedOptions, limits: Limits) -> Iter
         rung = next(larger, None)
         if rung is None:
             return
+        while cell_seconds * rung.cells > limits.seconds:
+            yield SumEstimate(METHOD)
+            if limits.is_over:
+                return
+            started = time.monotonic()
         graph = graph_of(factors, rung, sizes)
         until = time.monotonic() + RUNG_TIME_SHARE * limits.seconds
         updates, is_settled = 0, False
         if before is None:
             # The first updates run even after a long preparation: without them there is no estimate.
             graph.run(TOLERANCE, 0.0, MIN_UPDATES * len(rung.tree.variables), math.inf)
-        preparation = time.monotonic() - started
+        cell_seconds = (time.monotonic() - started) / max(1.0, rung.cells)
         while not is_settled:
             damping = 0.0 if updates < FREE_UPDATES else DAMPING
             seconds = min(limits.seconds, until - time.monotonic())

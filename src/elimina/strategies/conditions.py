@@ -70,6 +70,17 @@ SEARCHED_FROM_SECONDS = 2.0
 BOUNDED_FROM_SECONDS = 2.0
 """Estimated seconds of a sum's elimination above which quick bounds come first: they take 0.05 to 0.4 s."""
 
+LARGE_TABLES_CELLS_PER_VARIABLE, SLOW_TABLES_CELLS_PER_SECOND, LARGE_TABLES_CELLS_PER_SECOND = 1e3, 1e6, 1e5
+"""Cells of all tables, for each variable, above which they are large; cells for each second of the remaining time above
+which mini-buckets of large tables are hardly optimised (it takes dozens of evaluations, at 1e-8 s for each cell), and
+above which small mini-buckets come before anything else."""
+
+LARGE_TABLES_SECONDS = 12.0
+"""The same time if there is no time limit."""
+
+ESTIMATE_CELL_SECONDS, ESTIMATES_TIME_SHARE = 4e-8, 0.25
+"""Seconds for each cell of all tables until the first estimate, and the largest share of the remaining time for it."""
+
 LATE_PLAN_FACTOR = 4.0
 """Ratio of an elimination's estimated time to the remaining time above which it is expected to end too late: estimates
 are seldom wrong by more."""
@@ -152,6 +163,30 @@ ELIMINATION_IS_NOT_SHORT = Condition(
 TABLES_FIT = Condition(
     "its tables fit into memory if they are written out",
     lambda facts: can_write_tables(facts.problem, facts.memory_bytes),
+)
+
+
+def _table_cells(facts: Facts) -> float:
+    return float(facts.problem.groups.cells(facts.problem.model.size_array).sum())
+
+
+ESTIMATES_CAN_BEGIN = Condition(
+    "an estimate can visit all tables in time",
+    lambda facts: ESTIMATE_CELL_SECONDS * _table_cells(facts) <= ESTIMATES_TIME_SHARE * facts.call.seconds,
+)
+
+
+def _has_large_tables(facts: Facts, cells_per_second: float) -> bool:
+    seconds = LARGE_TABLES_SECONDS if facts.call.deadline is None else facts.call.seconds
+    return _table_cells(facts) > max(LARGE_TABLES_CELLS_PER_VARIABLE * facts.variables, cells_per_second * seconds)
+
+
+OPTIMISATION_IS_SLOW = Condition(
+    "mini-buckets of its tables are hardly optimised in time",
+    lambda facts: _has_large_tables(facts, SLOW_TABLES_CELLS_PER_SECOND),
+)
+TABLES_ARE_LARGE = Condition(
+    "its tables are large", lambda facts: _has_large_tables(facts, LARGE_TABLES_CELLS_PER_SECOND)
 )
 TABLES_STAY_SMALL = Condition(
     "its tables take little more memory if they are written out", lambda facts: are_dense_tables_small(facts.problem)
@@ -303,6 +338,7 @@ PLAN_IS_LONG = Condition(
 PLAN_ENDS_TOO_LATE = Condition(
     "elimination would not end in time", lambda facts: facts.plan.seconds > LATE_PLAN_FACTOR * facts.call.seconds
 )
+PLAN_ENDS_IN_TIME = no(PLAN_ENDS_TOO_LATE, "the plan may end in time")
 ELIMINATION_DID_NOT_FIT = Condition(
     "elimination ran out of memory", lambda facts: isinstance(facts.failure, MemoryLimitError)
 )

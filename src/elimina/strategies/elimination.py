@@ -15,7 +15,7 @@ from elimina.result import Result
 from elimina.running.advice import does_not_fit
 from elimina.running.budget import Budget
 from elimina.running.host import turn_share
-from elimina.strategies.conditions import can_search, is_long, is_out_of_reach, needs_order_search
+from elimina.strategies.conditions import OPTIMISATION_IS_SLOW, can_search, is_long, is_out_of_reach, needs_order_search
 from elimina.strategies.facts import Facts
 from elimina.strategies.row import Row, walk
 from elimina.strategies.strategy import Attempt, Portfolio, Strategy
@@ -134,7 +134,32 @@ def quick_bounds(facts: Facts, _: Row) -> Strategy | Attempt:
     return facts.solver.next_rung() or Attempt()
 
 
-def sum_bounds(facts: Facts, row: Row) -> Strategy:
+def sum_bounds(facts: Facts, row: Row) -> Portfolio:
+    """Bound a sum by optimised mini-buckets; if their tables are too large for this, by plain ones first.
+
+    With a time limit, plain mini-buckets use the time that the optimisation leaves.
+    """
+    # The estimates have ended; the memory of their tables allows larger mini-buckets.
+    facts.solver.estimation = None
+    outcome = Attempt()
+    if OPTIMISATION_IS_SLOW.holds(facts):
+        outcome = yield from _rungs(facts)
+    outcome = _later(outcome, (yield optimised_bounds(facts, row)))
+    if facts.call.deadline is not None and facts.call.seconds > 0:
+        options = replace(facts.options.for_bounds, ibound="auto")
+        outcome = _later(outcome, (yield from _bounded(facts, options, row.rows)))
+    return outcome
+
+
+def _rungs(facts: Facts) -> Portfolio:
+    """Run growing mini-buckets; return the last success."""
+    outcome = Attempt()
+    while facts.call.seconds > 0 and (rung := facts.solver.next_rung()) is not None:
+        outcome = _later(outcome, (yield rung))
+    return outcome
+
+
+def optimised_bounds(facts: Facts, row: Row) -> Strategy:
     """Return a strategy that bounds a sum by weighted mini-buckets, with optimised weights and cost shifts."""
 
     def work(budget: Budget) -> Result:
@@ -149,9 +174,9 @@ def sum_bounds(facts: Facts, row: Row) -> Strategy:
 
 
 def count_bounds(facts: Facts, row: Row) -> Portfolio:
-    """Bound a count by the mini-buckets of ``sum_bounds``; if they fail too, return the failure of elimination."""
+    """Bound a count by ``optimised_bounds``; if they fail too, return the failure of elimination."""
     failure = facts.failure
-    outcome = yield sum_bounds(facts, row)
+    outcome = yield optimised_bounds(facts, row)
     return outcome if outcome.failure is None else Attempt(None, failure)
 
 
@@ -184,8 +209,7 @@ def _bounded(facts: Facts, options: CheckedOptions, rows: tuple[Row, ...]) -> Po
     solver, outcome = facts.solver, Attempt()
     asked = Facts(solver, solver.options)
     if is_long(asked.quick_order, asked):
-        while (rung := solver.next_rung()) is not None:
-            outcome = _later(outcome, (yield rung))
+        outcome = yield from _rungs(asked)
     for shift in dict.fromkeys((options.shift, "none")):
         for partition in ("auto", "scope") if options.partition == "auto" else (options.partition,):
             order = solver.planned_order() or options.order

@@ -42,8 +42,15 @@ ESTIMATES_STAND_BESIDE_BOUNDS = (
     when.TABLES_ARE_OPEN,
     when.IBOUND_IS_OPEN,
     when.TABLES_FIT,
+    when.ESTIMATES_CAN_BEGIN,
 )
 """Conditions under which a sum or a count is estimated in addition to its bounds."""
+
+TIMELY_RUN: Rows = (
+    Row("plan", "plain mini-buckets may be larger than optimised ones", eliminate.plan_as_asked, ends="failed"),
+    RUN._replace(conditions=(when.PLAN_ENDS_IN_TIME,)),
+)
+"""A plan that runs only if it is expected to end before the time limit."""
 
 SUM_PLANS: Rows = (
     Row("plan", "elimination is the only exact method", eliminate.plan_as_asked, ends="failed"),
@@ -75,6 +82,7 @@ SUM_PLANS: Rows = (
         ),
         seconds=seconds_of_optimised_bounds,
         ends="answered",
+        rows=TIMELY_RUN,
     ),
     Row(
         "mini-buckets instead",
@@ -88,6 +96,12 @@ SUM_PLANS: Rows = (
 )
 
 BEFORE_ORDER: Rows = (
+    Row(
+        "quick bounds of large tables",
+        "small mini-buckets visit each table once for each side, and all that follows visits it many times",
+        eliminate.quick_bounds,
+        (when.METHOD_IS_AUTO, when.IBOUND_IS_OPEN, when.TABLES_ARE_LARGE),
+    ),
     Row(
         "first estimates of the sum",
         "bounds and the search for an order take longer, and a call that is ended early still answers",
@@ -111,11 +125,12 @@ BEFORE_ORDER: Rows = (
         ),
         seconds=seconds_of_optimised_bounds,
         ends="answered",
+        rows=TIMELY_RUN,
     ),
     Row(
         "quick bounds",
         "small mini-buckets bound a large sum before the search for a good order",
-        eliminate.sum_bounds,
+        eliminate.optimised_bounds,
         (when.IBOUND_IS_OPEN, when.DTYPE_IS_OPEN, when.SHIFTS_BUCKETS, when.ON_HOST),
         seconds=QUICK_BOUNDS_SECONDS,
     ),
@@ -160,6 +175,7 @@ ROWS: Rows = (
         ),
         seconds=seconds_of_optimised_bounds,
         ends="answered",
+        rows=TIMELY_RUN,
     ),
     *elimination_by(SUM_PLANS),
     MEMORY_OF_ESTIMATES,
