@@ -578,3 +578,18 @@ def test_a_checkpoint_keeps_lists_that_are_too_large_to_write_out(task, memory, 
     result = calls.solve(model, task, device="cpu", memory=memory, checkpoint=str(tmp_path / "run"))
     assert result.status == {"mpe": "optimal"}.get(task, "exact")
     assert result.value == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("observed", [7, 8])
+def test_an_observed_domain_of_billions_has_a_marginal(observed: int) -> None:
+    size = 2**31 - 1
+    rows = np.array([[5, 0], [7, 1], [size - 1, 2]], dtype=np.int32)
+    table = Table([0, 1], np.array([0.2, 0.5, 0.3]), sizes=[size, 3], rows=rows, default=0.1)
+    model = Model([Variable("a", size), Variable("b", 3)], [table], sense="probability")
+    result = calls.solve(model, "mar", evidence={"a": observed})
+    weights = [0.1, 0.5 if observed == 7 else 0.1, 0.1]
+    assert list(result.marginals["b"].values()) == pytest.approx([weight / sum(weights) for weight in weights])
+    marginal = result.marginals["a"]
+    assert len(marginal) == size
+    assert [marginal[state] for state in (0, 5, 7, 8, size - 1)] == [0, 0, observed == 7, observed == 8, 0]
+    assert marginal.mode() == (observed, 1.0)

@@ -24,8 +24,9 @@ from elimina.planning.order import CELLS_PER_SECOND
 from elimina.planning.ordering import rough_order
 from elimina.planning.packed_steps import Outputs
 from elimina.planning.plan import Plan
+from elimina.problem.merging import Merged
 from elimina.problem.preparation import Problem, prepare
-from elimina.result import Marginals, Result, check_room
+from elimina.result import MAX_DICT_STATES, Marginals, Result, check_room
 from elimina.running.advice import check_fits, check_kept
 from elimina.running.execution import Execution, statistics
 from elimina.running.plan_choice import plan_problem
@@ -160,7 +161,7 @@ def _propagated(inquiry: MarginalQuery, problem: Problem, plan: Plan, answer: Pr
 
 
 def marginals_asked(inquiry: MarginalQuery, begins: NDArray[np.int64], shares: NDArray[np.float64]) -> Marginals:
-    """Return the queried marginals; an observed state has probability 1.
+    """Return the queried marginals; an observed state has probability 1, and large domains store no other state.
 
     Args:
         inquiry: The requested posteriors.
@@ -175,11 +176,16 @@ def marginals_asked(inquiry: MarginalQuery, begins: NDArray[np.int64], shares: N
     asked = _integers(inquiry.asked)
     sizes = model.size_array[asked]
     merged = {v: inquiry.merged[v] for v in inquiry.merged.keys() & inquiry.asked}
+    for number in np.flatnonzero(sizes > MAX_DICT_STATES).tolist():
+        v = inquiry.asked[number]
+        if v in inquiry.evidence and v not in merged:
+            merged[v] = Merged(model.variables[v], observed[v : v + 1].copy())
+            sizes[number], observed[v] = 1, 0
     is_whole = len(asked) == len(model.variables) and inquiry.complete and not merged
     variables_asked: Sequence[Variable] = model.variables
     if not is_whole:
         variables_asked = [merged[v].variable if v in merged else model.variables[v] for v in inquiry.asked]
-    check_room([model.variables[v] for v in asked.tolist()])
+    check_room([model.variables[v] for v, size in zip(inquiry.asked, sizes.tolist(), strict=True) if size > 1])
     firsts, probabilities = np.cumsum(sizes) - sizes, shares
     is_in_sequence = len(shares) == sizes.sum() and np.array_equal(begin_of[asked], firsts)
     if not is_in_sequence:
