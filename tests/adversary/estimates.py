@@ -34,6 +34,12 @@ MEMORY_BYTES = 1 << 15
 
 LEVEL = 0.95
 
+DEVIATIONS = 1.96
+"""Standard errors on either side of an estimate that cover at ``LEVEL`` if estimates are normally distributed."""
+
+NORMAL_SHARES = (0.92, 0.975)
+"""Shares of models between which this many standard errors cover: few samples are not quite normally distributed."""
+
 BATCH = 512
 """Samples of the estimate whose mean is tested."""
 
@@ -76,11 +82,13 @@ class Examined(NamedTuple):
 
     Attributes:
         covers: True if the interval of the samples contains the logarithm of the sum.
+        is_near: True if the logarithm is within ``DEVIATIONS`` standard errors of the estimate.
         ratio: Sum by a fixed number of samples, divided by the exact one.
         broken: Bounds that do not hold.
     """
 
     covers: bool
+    is_near: bool
     ratio: float
     broken: tuple[str, ...]
 
@@ -105,7 +113,10 @@ def examine(seed: int) -> Examined:
     for ends in improve_marginal_bounds(problem, variable, OPTIONS, 1 << 24, time.monotonic() + 60):
         if not ((ends[:, 0] - OFF <= share) & (share <= ends[:, 1] + OFF)).all():
             broken.append(f"the bounds {ends.tolist()} exclude the marginal {share.tolist()} of variable {variable}")
-    return Examined(low - OFF <= exact <= high + OFF, _ratio(problem, exact, seed), tuple(broken))
+    assert estimate.log_z is not None
+    is_near = abs(exact - estimate.log_z) <= DEVIATIONS * estimate.log_z_error + OFF
+    covers = low - OFF <= exact <= high + OFF
+    return Examined(covers, is_near, _ratio(problem, exact, seed), tuple(broken))
 
 
 def _ratio(problem: Problem, exact: float, seed: int) -> float:
@@ -124,6 +135,7 @@ class Counts(NamedTuple):
     Attributes:
         models: Number of models.
         misses: Number of intervals that miss the exact sum.
+        near: Number of estimates within ``DEVIATIONS`` standard errors of it.
         mean_ratio: Mean of the sums by samples, divided by the exact ones.
         ratio_error: Standard error of this mean.
         broken: Seed of each model with a bound that does not hold, and the bound.
@@ -131,6 +143,7 @@ class Counts(NamedTuple):
 
     models: int
     misses: int
+    near: int
     mean_ratio: float
     ratio_error: float
     broken: tuple[str, ...]
@@ -141,6 +154,9 @@ class Counts(NamedTuple):
         defects = list(self.broken)
         if self.misses > most_misses(self.models):
             defects.append(f"{self.misses} of {self.models} intervals of {LEVEL:.0%} miss")
+        slack = MAX_DEVIATIONS * math.sqrt(LEVEL * (1 - LEVEL) / self.models)
+        if not NORMAL_SHARES[0] - slack <= self.near / self.models <= NORMAL_SHARES[1] + slack:
+            defects.append(f"{self.near} of {self.models} estimates are within {DEVIATIONS} standard errors")
         if abs(self.mean_ratio - 1) > MAX_DEVIATIONS * self.ratio_error:
             defects.append(f"the mean of the sums is {self.mean_ratio:.4f} of the exact one, +- {self.ratio_error:.4f}")
         return defects
@@ -148,14 +164,15 @@ class Counts(NamedTuple):
 
 def count(seeds: Iterable[int]) -> Counts:
     """Examine a random model for each seed."""
-    misses, ratios, broken = 0, [], []
+    misses, near, ratios, broken = 0, 0, [], []
     for seed in seeds:
         examined = examine(seed)
         misses += not examined.covers
+        near += examined.is_near
         ratios.append(examined.ratio)
         broken += [f"model {seed}: {text}" for text in examined.broken]
     error = float(np.std(ratios) / math.sqrt(len(ratios)))
-    return Counts(len(ratios), misses, float(np.mean(ratios)), error, tuple(broken))
+    return Counts(len(ratios), misses, near, float(np.mean(ratios)), error, tuple(broken))
 
 
 @click.command()
@@ -168,8 +185,9 @@ def main(models: int, seed: int | None) -> None:
     counts = count(range(first, first + models))
     click.echo(
         f"{counts.models:,} models: {len(counts.broken)} bounds that do not hold; {counts.misses} intervals of "
-        f"{LEVEL:.0%} miss ({1 - counts.misses / counts.models:.2%} cover); mean of the sums by samples "
-        f"{counts.mean_ratio:.4f} +- {counts.ratio_error:.4f} of the exact ones"
+        f"{LEVEL:.0%} miss ({1 - counts.misses / counts.models:.2%} cover); {counts.near / counts.models:.2%} of the "
+        f"estimates are within {DEVIATIONS} standard errors; mean of the sums by samples {counts.mean_ratio:.4f} +- "
+        f"{counts.ratio_error:.4f} of the exact ones"
     )
     for defect in counts.defects:
         click.echo(defect)
