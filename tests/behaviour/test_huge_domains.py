@@ -70,8 +70,8 @@ def test_posteriors_of_all():
     assert found.marginals["small"][1] == pytest.approx(0.75)
     with pytest.raises(MemoryLimitError, match=r"the posteriors take .* ask for other variables"):
         found.to_json()
-    with pytest.raises(MemoryLimitError, match=r"take 80\.0 GiB .* than 'huge', which has 2,147,483,647 states"):
-        elimina.solve(model(), "mar", evidence={"huge": 5}, device="cpu")
+    observed = elimina.solve(model(), "mar", evidence={"huge": 5}, device="cpu").marginals["huge"]
+    assert (observed[5], observed[6]) == (1, 0)
     with pytest.raises(MemoryLimitError, match=r"keeps all states.*elimina\.solve merges states"):
         JunctionTree(model(), options=elimina.Options(exact=True))
 

@@ -24,7 +24,6 @@ from elimina.planning.machine import cpu_machine
 from elimina.planning.mini_buckets import make_bounded_plan
 from elimina.planning.order import Order
 from elimina.planning.planner import Elimination
-from elimina.problem import preparation
 from elimina.problem.preparation import prepare
 from elimina.result import Result
 from elimina.running.memory_shares import can_copy, shares_of, threads_within
@@ -164,22 +163,25 @@ def test_the_shares_of_a_search_add_up_to_its_memory(memory):
     assert sum(shares) <= memory
 
 
-def test_slices_of_a_sum_live_one_at_a_time(monkeypatch):
-    alive, most = weakref.WeakSet(), []
-    restrict = preparation.restrict
+def test_fewer_assignments_of_a_sum_take_less_memory(monkeypatch):
+    """The sum given sixteen assignments is a lower bound; in less memory, it is that of the first ones."""
+    model, bounds, counts = lattice(6, seed=1), [], []
+    plan_on = weighted_mini_buckets.plan_on
 
-    def counted(*given):
-        part = restrict(*given)
-        alive.add(part.model)
-        most.append(len(alive))
-        return part
+    def limited(most, backend, problem, *arguments):
+        count = problem.model.sizes[-1]
+        counts.append(count)
+        plan = plan_on(backend, problem, *arguments)
+        return plan if count <= most else plan._replace(memory_limit=0)
 
-    monkeypatch.setattr(weighted_mini_buckets, "restrict", counted)
-    model = lattice(6, seed=1)
-    found = calls.solve(model, "pr", method="mbe", ibound=2, device="cpu", order="min-fill")
-    assert found.lower_bound <= found.upper_bound
-    assert len(most) > 2
-    assert max(most) == 1
+    for most, tried in ((16, {16}), (8, {16, 4}), (2, {16, 4, 1}), (0, {16, 4, 1})):
+        counts.clear()
+        monkeypatch.setattr(weighted_mini_buckets, "plan_on", functools.partial(limited, most))
+        found = calls.solve(model, "pr", method="mbe", ibound=2, device="cpu", order="min-fill")
+        assert set(counts) == tried
+        bounds.append(found.lower_bound)
+        assert found.lower_bound <= found.upper_bound
+    assert bounds == sorted(bounds, reverse=True)
 
 
 @pytest.mark.parametrize("grown", [0, 40 << 20])
