@@ -341,3 +341,16 @@ def test_samples_are_weighted(files):
     ran = CliRunner().invoke(commands, ["sample", "grid.uai", "-n", "50", *files[2:], "--memory", "1MiB"])
     assert ran.exit_code == 0, ran.output
     assert "exact ones" in ran.stderr
+
+
+def test_an_estimate_of_a_sum_has_bounds_where_no_mini_buckets_fit():
+    """Messages over 700 states take more than the limit; the best value of each table bounds the sum."""
+    rng = np.random.default_rng(0)
+    pairs = [(v, v + 1) for v in (0, 1, 3, 4, 6, 7)] + [(v, v + 3) for v in range(6)]
+    factors = [(pair, np.exp(rng.normal(size=(700, 700)))) for pair in pairs]
+    model = elimina.Model.from_arrays([700] * 9, factors, sense="probability")
+    result = elimina.solve(model, "pr", device="cpu", memory=60_000_000)
+    assert result.status in ("estimated", "bounded")
+    assert result.lower_bound < result.upper_bound
+    if result.log10_z is not None:
+        assert result.lower_bound <= result.log10_z <= result.upper_bound

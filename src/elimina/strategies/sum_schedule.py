@@ -6,7 +6,15 @@ from elimina.strategies import conditions as when
 from elimina.strategies import elimination as eliminate
 from elimina.strategies.facts import Facts
 from elimina.strategies.row import Row
-from elimina.strategies.schedule import BEGIN, MEMORY_OF_ESTIMATES, PLAN_AND_RUN, RUN, Rows, elimination_by
+from elimina.strategies.schedule import (
+    BEGIN,
+    BOUNDS_ALONE,
+    MEMORY_OF_ESTIMATES,
+    PLAN_AND_RUN,
+    RUN,
+    Rows,
+    elimination_by,
+)
 from elimina.system import loaded_on_use
 
 SUM_ESTIMATES = loaded_on_use("elimina.strategies.sum_estimates", "sum_estimates")
@@ -178,5 +186,6 @@ ROWS: Rows = (
         rows=TIMELY_RUN,
     ),
     *elimination_by(SUM_PLANS),
+    BOUNDS_ALONE._replace(conditions=(*BOUNDS_ALONE.conditions, when.TABLES_FIT)),
     MEMORY_OF_ESTIMATES,
 )
