@@ -88,7 +88,7 @@ class HiddenParameters:
         joined = np.zeros((1,) * axes) if in_logs else np.ones((1,) * axes)
         for v in self.network.interface:
             table = _spread(factors[v].dense(), [axis[u] for u in factors[v].scope], axes)
-            joined = joined + _logs(table) if in_logs else _product_without_underflow(joined, table)
+            joined = joined + _logs(table) if in_logs else _positive_product(joined, table)
         sizes = self.sizes if is_first else self.sizes * 2
         return np.array(np.broadcast_to(joined, sizes), dtype=np.float64).reshape(-1)
 
@@ -234,7 +234,7 @@ class HiddenParameters:
         factors += [self.emission(v, is_first)[-1] for v in silent]
         table = np.zeros((len(codes), self.states)) if in_logs else np.ones((len(codes), self.states))
         for factor in factors:
-            table = table + _logs(factor) if in_logs else _product_without_underflow(table, factor)
+            table = table + _logs(factor) if in_logs else _positive_product(table, factor)
         return table
 
 
@@ -244,8 +244,8 @@ def _logs(values: Floats) -> Floats:
         return np.log(values)
 
 
-def _product_without_underflow(left: Floats, right: Floats) -> Floats:
-    """Return products of non-negative numbers; a product of positive numbers stays positive: at least ``LEAST``."""
+def _positive_product(left: Floats, right: Floats) -> Floats:
+    """Return products of non-negative numbers; products of positive numbers are at least ``LEAST``, so never 0."""
     with np.errstate(under="ignore"):
         product = left * right
     if product.min(initial=1.0) == 0:

@@ -70,17 +70,24 @@ SEARCHED_FROM_SECONDS = 2.0
 BOUNDED_FROM_SECONDS = 2.0
 """Estimated seconds of a sum's elimination above which quick bounds come first: they take 0.05 to 0.4 s."""
 
-MAX_TRIAL_VARIABLES, MAX_PRODUCT_SPEED = 1_000, 50.0
-"""Number of variables up to which a trial plan takes milliseconds, and how many times as fast as other eliminations
-those are that are matrix products."""
+MAX_TRIAL_VARIABLES = 1_000
+"""Largest number of variables for a trial plan, which then takes milliseconds."""
 
-LARGE_TABLES_CELLS_PER_VARIABLE, SLOW_TABLES_CELLS_PER_SECOND, LARGE_TABLES_CELLS_PER_SECOND = 1e3, 1e6, 1e5
-"""Cells of all tables, for each variable, above which they are large; cells for each second of the remaining time above
-which mini-buckets of large tables are hardly optimised (it takes dozens of evaluations, at 1e-8 s for each cell), and
-above which small mini-buckets come before anything else."""
+MAX_PRODUCT_SPEEDUP = 50.0
+"""Largest factor by which an elimination is expected to be quicker if its steps are matrix products."""
+
+LARGE_TABLES_CELLS_PER_VARIABLE = 1e3
+"""A model's tables can be large only if they have more cells per variable than this."""
+
+SLOW_TABLES_CELLS_PER_SECOND = 1e6
+"""Mini-buckets of large tables are hardly optimised if the tables have more cells per second of the remaining time: an
+optimisation evaluates them dozens of times, at about 1e-8 s a cell."""
+
+LARGE_TABLES_CELLS_PER_SECOND = 1e5
+"""Small mini-buckets come first if large tables have more cells per second of the remaining time."""
 
 LARGE_TABLES_SECONDS = 12.0
-"""The same time if there is no time limit."""
+"""Remaining time that is assumed for large tables if there is no time limit."""
 
 ESTIMATE_CELL_SECONDS, ESTIMATES_TIME_SHARE = 4e-8, 0.25
 """Seconds for each cell of all tables until the first estimate, and the largest share of the remaining time for it."""
@@ -243,14 +250,14 @@ SEARCH_IS_QUICKER = Condition(
 
 
 def _is_elimination_short(facts: Facts) -> bool:
-    """Return whether elimination takes less than quick bounds are worth.
+    """Return whether elimination takes so little time that quick bounds are not worth theirs.
 
-    If its steps are matrix products, it takes less time than its number of cells suggests, as the plan knows.
+    Only a plan knows whether steps are matrix products, which take less time than their number of cells suggests.
     """
     seconds = facts.seconds_in(facts.glance_order)
     if seconds < BOUNDED_FROM_SECONDS:
         return True
-    if facts.variables > MAX_TRIAL_VARIABLES or seconds > MAX_PRODUCT_SPEED * BOUNDED_FROM_SECONDS:
+    if facts.variables > MAX_TRIAL_VARIABLES or seconds > MAX_PRODUCT_SPEEDUP * BOUNDED_FROM_SECONDS:
         return False
     plan = facts.solver.trial_plan(facts.glance_order, facts.options)
     return plan.fits and plan.seconds < BOUNDED_FROM_SECONDS
