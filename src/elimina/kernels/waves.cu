@@ -7,7 +7,7 @@ namespace elimina {
 
 constexpr double kLeastMessage = 1e-130, kLeastLog = -299.33606208922593;
 
-constexpr i32 kFlight = 4;  // cells of a table that are loaded at a time
+constexpr i32 kSide = 4;  // a thread loads kSide x kSide cells of a table at a time
 
 #ifndef ELIMINA_ROOM
 #define ELIMINA_ROOM(name) extern __shared__ double name[]
@@ -133,26 +133,43 @@ __global__ void waves_messages(i64 count, i32 axes, const i32* sizes, const i32*
     const WaveFactor factor{count, k, axes, sizes, scopes, tables, beliefs, messages, room + threadIdx.x, i32(blockDim.x)};
     factor.set_cavities();
     if (axes == 2) {
-      // Both messages in one pass over the cells. The sum of a row overwrites the received message of the row's state,
-      // which is not read again.
+      // Both messages in one pass over the cells. The sums of rows overwrite the received messages of the rows' states,
+      // which are not read again.
       const i32 rows = sizes[0], columns = sizes[1];
       for (i32 y = 0; y < columns; ++y) factor.room_at(rows + columns + y) = 0;
-      for (i32 x = 0; x < rows; ++x) {
-        const double received = factor.room_at(x);
-        double total = 0;
-        for (i32 first = 0; first < columns; first += kFlight) {
-          double cells[kFlight];
+      for (i32 top = 0; top < rows; top += kSide) {
+        const i32 height = min(kSide, rows - top);
+        double received[kSide], totals[kSide];
 #pragma unroll
-          for (i32 i = 0; i < kFlight; ++i)
-            if (first + i < columns) cells[i] = tables[factor.at(i64(x) * columns + first + i)];
+        for (i32 i = 0; i < kSide; ++i) {
+          received[i] = i < height ? factor.room_at(top + i) : 0;
+          totals[i] = 0;
+        }
+        for (i32 left = 0; left < columns; left += kSide) {
+          const i32 width = min(kSide, columns - left);
+          double cells[kSide][kSide];
 #pragma unroll
-          for (i32 i = 0; i < kFlight; ++i) {
-            if (first + i >= columns) continue;
-            total += cells[i] * factor.room_at(rows + first + i);
-            factor.room_at(rows + columns + first + i) += cells[i] * received;
+          for (i32 i = 0; i < kSide; ++i)
+#pragma unroll
+            for (i32 j = 0; j < kSide; ++j)
+              cells[i][j] = i < height && j < width ? tables[factor.at(i64(top + i) * columns + left + j)] : 0;
+#pragma unroll
+          for (i32 j = 0; j < kSide; ++j) {
+            if (j >= width) continue;
+            const double weight = factor.room_at(rows + left + j);
+            double& column = factor.room_at(rows + columns + left + j);
+            double sum = column;
+#pragma unroll
+            for (i32 i = 0; i < kSide; ++i) {
+              totals[i] += cells[i][j] * weight;
+              sum += cells[i][j] * received[i];
+            }
+            column = sum;
           }
         }
-        factor.room_at(x) = total;
+#pragma unroll
+        for (i32 i = 0; i < kSide; ++i)
+          if (i < height) factor.room_at(top + i) = totals[i];
       }
       send(factor, messages, 0, 0, share, [&](i32 x) { return factor.room_at(x); });
       send(factor, messages, 1, rows, share, [&](i32 y) { return factor.room_at(rows + columns + y); });
