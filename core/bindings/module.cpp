@@ -10,6 +10,7 @@ NB_MODULE(_core, m) {
   elimina::tables::bind_tables(m);
   elimina::plan::bind_plan(m);
   elimina::approx::bind_samples(m);
+  elimina::bind_bucket_decoding(m);
   elimina::bind_paths(m);
   elimina::bind_dense(m);
   elimina::sparse::bind_rows(m);

@@ -26,6 +26,7 @@ void bind_tables(nanobind::module_& m);
 namespace approx {
 void bind_samples(nanobind::module_& m);
 }
+void bind_bucket_decoding(nanobind::module_& m);
 void bind_paths(nanobind::module_& m);
 void bind_dense(nanobind::module_& m);
 namespace sparse {

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from elimina._core import CasePlanner
-from elimina.backends.bucket_decoding import decode_buckets
+from elimina._core import CasePlanner, decode_buckets
 from elimina.backends.core_session import dense_session
 from elimina.backends.protocols import Progress, RunOutput
 from elimina.errors import MemoryLimitError
@@ -118,7 +117,8 @@ class CpuSession:
 
     def decode_buckets(self, tables: BucketTables, costs: ValueCosts) -> NDArray[np.int32]:
         """Decode assignments: see ``GatheringSession.decode_buckets``."""
-        return decode_buckets(self._arena, tables, costs)
+        forbidden = self._program.dtype.type(costs.forbidden).item()
+        return decode_buckets(self._arena, tables, forbidden, costs.sign, costs.noise)
 
     def arena_in_place(self) -> AbstractContextManager[tuple[Any, Any]]:
         """Give access to the arena: see ``GatheringSession.arena_in_place``."""

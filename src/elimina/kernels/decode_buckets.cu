@@ -1,5 +1,5 @@
 // Decodes assignments from the tables of buckets: each block gives the variables of one assignment their values of least
-// cost, in reverse elimination order. A value's cost is the sum of its cells in the bucket's tables, minus noise.
+// cost, in reverse elimination order. The core's exec/bucket_decoding.hpp does the same, in the same sequence of sums.
 #include "common.cuh"
 
 namespace elimina {
@@ -7,14 +7,15 @@ namespace elimina {
 constexpr int kDecodingThreads = 64;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// `words`: the arrays of planning/bucket_tables.py, one after another. `noise`: a row of `states` numbers for each block
-// but the first one.
-// `costs`: for each block, room for the costs of the largest domain.
+// Decodes the variables in [`begin`, `end`); those from `end` on have values. `words`: the arrays of
+// planning/bucket_tables.py, one after another. `noise`: a row of `states` numbers for each block but the first one;
+// `end_state`: number of values of all variables below `end`. `costs`: for each block, room for the costs of the
+// largest domain.
 template <class Value>
 __global__ void __launch_bounds__(kDecodingThreads)
     decode_buckets(const Value* __restrict__ arena, const i64* __restrict__ words, i64 variables, i64 tables, i64 axes,
-                   const double* __restrict__ noise, i64 states, double* costs, i64 largest, double sign,
-                   Value forbidden, i32* assignments) {
+                   i64 begin, i64 end, const double* __restrict__ noise, i64 states, i64 end_state, double* costs,
+                   i64 largest, double sign, Value forbidden, i32* assignments) {
   __shared__ i64 cells[kDecodingThreads], steps[kDecodingThreads];
   __shared__ double best_costs[kDecodingThreads];
   __shared__ i64 best_values[kDecodingThreads];
@@ -28,16 +29,16 @@ __global__ void __launch_bounds__(kDecodingThreads)
   const int thread = int(threadIdx.x);
   volatile i32* assignment = assignments + i64(blockIdx.x) * variables;
   costs += i64(blockIdx.x) * largest;
-  i64 first_state = states;
-  for (i64 v = variables - 1; v >= 0; --v) {
-    const i64 size = sizes[v], end = table_starts[v + 1];
+  i64 first_state = end_state;
+  for (i64 v = end - 1; v >= begin; --v) {
+    const i64 size = sizes[v], last_table = table_starts[v + 1];
     first_state -= size;
     for (i64 x = thread; x < size; x += kDecodingThreads)
       costs[x] = blockIdx.x == 0 ? 0.0 : -noise[i64(blockIdx.x - 1) * states + first_state + x];
-    for (i64 begin = table_starts[v]; begin < end; begin += kDecodingThreads) {
-      const i64 table = begin + thread;
+    for (i64 first_table = table_starts[v]; first_table < last_table; first_table += kDecodingThreads) {
+      const i64 table = first_table + thread;
       __syncthreads();
-      if (table < end) {
+      if (table < last_table) {
         i64 cell = offsets[table];
         for (i64 axis = axis_starts[table]; axis < axis_starts[table + 1]; ++axis)
           cell += assignment[axis_variables[axis]] * axis_strides[axis];
@@ -45,7 +46,7 @@ __global__ void __launch_bounds__(kDecodingThreads)
         steps[thread] = strides[table];
       }
       __syncthreads();
-      const int count = int(min(end - begin, i64(kDecodingThreads)));
+      const int count = int(min(last_table - first_table, i64(kDecodingThreads)));
       for (i64 x = thread; x < size; x += kDecodingThreads) {
         double cost = costs[x];
         for (int t = 0; t < count; ++t) {
@@ -55,7 +56,7 @@ __global__ void __launch_bounds__(kDecodingThreads)
         costs[x] = cost;
       }
     }
-    // The first one of equally good values is taken, as on the host.
+    // The first one of equally good values is taken.
     double best_cost = kInfinity;
     i64 best = size;
     for (i64 x = thread; x < size; x += kDecodingThreads)

@@ -48,6 +48,8 @@ MIN_SAVED_WORK = 1 << 33
 """Least number of combinations that a run of only some steps must save to get a layout of its own."""
 MAX_PARTIAL_LAYOUTS = 16
 """Largest number of kept layouts of partial runs."""
+DECODED_VARIABLES = 4096
+"""Number of variables that a launch decodes from buckets: some milliseconds of work, between looks for an interrupt."""
 FLAG_BYTES = 4
 """Bytes of the stop flag."""
 SPIN_SECONDS, MIN_SLEEP_SECONDS, MAX_SLEEP_SECONDS = 0.005, 5e-5, 1e-3
@@ -193,14 +195,22 @@ class CudaSession:
         kernel = self._backend.function(kernels.decode_buckets_kernel(self.dtype))
         with self.arena_in_place() as (cupy, arena):
             words = cupy.asarray(np.concatenate(tables))
-            lengths = map(np.int64, (variables, len(tables.offsets), len(tables.axis_variables)))
+            lengths = [np.int64(length) for length in (variables, len(tables.offsets), len(tables.axis_variables))]
+            state_ends = np.concatenate([[0], np.cumsum(tables.sizes)])
+            noise = cupy.asarray(costs.noise)
             room = cupy.empty(count * largest, np.float64)
             assignments = cupy.empty((count, variables), np.int32)
-            kernel(
-                (count,), (kernels.DECODING_THREADS,),
-                (arena, words, *lengths, cupy.asarray(costs.noise), np.int64(costs.noise.shape[1]), room,
-                 np.int64(largest), np.float64(costs.sign), self.dtype.type(costs.forbidden), assignments),
-            )  # fmt: skip
+            for end in range(variables, 0, -DECODED_VARIABLES):
+                begin = max(0, end - DECODED_VARIABLES)
+                kernel(
+                    (count,), (kernels.DECODING_THREADS,),
+                    (arena, words, *lengths, np.int64(begin), np.int64(end), noise, np.int64(noise.shape[1]),
+                     state_ends[end], room, np.int64(largest), np.float64(costs.sign), self.dtype.type(costs.forbidden),
+                     assignments),
+                )  # fmt: skip
+                done = self._cuda.Event()
+                done.record(self._stream)
+                self._wait(done, None)
             values: NDArray[np.int32] = cupy.asnumpy(assignments, stream=self._stream)
         return values
 
@@ -212,9 +222,12 @@ class CudaSession:
             self._write_loads()
             self._forget_ranges()
             cells, item = self._program.arena_cells, self._program.dtype.itemsize
-            yield cupy, self.view(self._program.dtype, 0, (cells,), (item,), self._backend.number)
-            self._stream.synchronize()
-            self._staged.clear()
+            try:
+                yield cupy, self.view(self._program.dtype, 0, (cells,), (item,), self._backend.number)
+            finally:
+                # Work that is still queued may use arrays that are freed when the caller ends.
+                self._stream.synchronize()
+                self._staged.clear()
 
     def put(self, table: FactorLayout, values: Any, limit: float | None, forbidden: float) -> None:
         """Write a table; values on the device are copied there: see ``TableSession.put``."""
