@@ -81,9 +81,9 @@ MIN_TURN_SHARE = 0.125
 search, and at least this share for soft local consistency."""
 
 MAX_REST_PER_SECOND = 4.0
-"""Soft local consistency continues, for as long again as it has run, if its estimated remaining time is at most this
-multiple of its time so far. On colourings and CELAR, the estimate is 0.2 to 1 times the true remaining time. For
-searches that do not end in time, the ratio is far above this limit."""
+"""Soft local consistency gets another turn, as long as its time so far, if its estimated remaining time is at most this
+multiple of that time. On colourings and CELAR, the estimate is 0.2 to 1 times the true remaining time. For searches
+that do not end in time, the ratio is far above this limit."""
 
 MIN_SECONDS_PER_SETUP_SECOND = 0.5
 """Least time of the first turn of soft local consistency, as a multiple of the time of its set-up."""

@@ -2,9 +2,9 @@
 
 Jensen, Kong and Kjaerulff 1995, "Blocking Gibbs sampling in very large probabilistic expert systems"; Bidyuk and
 Dechter 2007, "Cutset sampling for Bayesian networks". Marginals are means of each block's marginals given the other
-variables. If chains stay in different modes, each gets replicas that sample flatter distributions (Geyer 1991, "Markov
-chain Monte Carlo maximum likelihood"). Neighbouring replicas exchange the states of the variables outside a block, with
-a probability that depends on the sums over the block. Replicas also give an estimate of the sum.
+variables. If chains stay in different modes, each chain gets replicas that sample flatter distributions (Geyer 1991,
+"Markov chain Monte Carlo maximum likelihood"). Neighbouring replicas exchange the states of the variables outside a
+block, with a probability that depends on the sums over the block. Replicas also give an estimate of the sum.
 """
 
 from __future__ import annotations

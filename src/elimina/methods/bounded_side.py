@@ -74,7 +74,7 @@ class BoundedSide:
         return self._rounded(self._buckets.bound(self._parameters))
 
     def improve(self) -> Iterator[float]:
-        """Yield improving bounds, rounded outwards; none if the first one excludes no value."""
+        """Yield improving bounds, rounded outwards; none if the first one is infinite, which excludes no value."""
         for value, scaled in minimise(self._evaluate, self._parameters / self._scales):
             if value == math.inf:
                 return
@@ -133,9 +133,9 @@ class BoundedSide:
 
     @property
     def is_blocked(self) -> NDArray[np.bool_]:
-        """True for each variable, in elimination order, with several mini-buckets whose product may be 0.
+        """True for each variable, in elimination order, with several mini-buckets that may be 0.
 
-        Negative weights would make the lower bound 0.
+        For such a variable, negative weights would make the lower bound 0.
         """
         counts: dict[int, int] = {}
         may_be_zero: list[bool] = []

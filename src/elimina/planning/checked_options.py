@@ -21,7 +21,8 @@ _MIN_MEMORY_SHARE = 0.25
 """Share of a memory limit that tables always get, because even small tables give bounds."""
 
 _SPARE_MEMORY_SHARE = 0.125
-"""Reserve in a recommended memory limit, as a share of it: the memory of equal calls differs a little."""
+"""Reserve in a recommended memory limit, as a share of the needed memory: equal calls need slightly different
+amounts."""
 
 
 class CheckedOptions(Options):

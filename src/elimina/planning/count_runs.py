@@ -16,10 +16,10 @@ from elimina.planning.plan import Plan
 from elimina.problem.preparation import Problem
 
 _WORD_BITS = 64
-"""Number of bits that the first run counts."""
+"""Number of bits of the count that the first run determines, modulo 2^64."""
 
 _PRIME_BITS = 31
-"""Number of bits that each further run counts, modulo a prime just below 2^31."""
+"""Number of bits of the count that each further run determines, modulo a prime just below 2^31."""
 
 _MAX_BOUNDED_TABLES = 4096
 """Largest number of tables of a problem for which a bound on the number of solutions is computed."""

@@ -116,7 +116,7 @@ def _tuples(problem: Problem, factor: FactorLayout, itemsize: int) -> int | None
     tables = [problem.tables[member] for member in factor.members]
     if all(table.rows is None for table in tables) or factor.cells < MIN_LISTED_CELLS:
         return None
-    # This number of tuples is also a limit for slices: a restricted table has no more tuples than the whole one.
+    # The number of tuples of the whole table also limits the tables of slices: a restricted table has no more tuples.
     widest = max(tables, key=lambda table: len(table.scope))
     listing = listing_table(tables, widest.scope, problem.model.sense)
     if listing is None or sum(map(field_bits, factor.sizes)) > WORD * (MAX_KEY_WORDS - 1):
@@ -153,5 +153,5 @@ def with_listed(plan: Plan, tuples: Sequence[int | None]) -> Plan:
 
 
 def cells_span(factor: FactorLayout) -> int:
-    """Return the number of elements of all cells of a listed factor, including padding."""
+    """Return the number of elements that all cells of a listed factor would take, including padding."""
     return factor.strides[0] * factor.sizes[0]

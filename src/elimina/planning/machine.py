@@ -23,7 +23,8 @@ from elimina.planning.step import MATCHING, Step
 logger = logging.getLogger("elimina")
 
 VERSION = 2
-"""Version of the calibration file: it changes when a speed is measured in another way, which makes old ones wrong."""
+"""Version of the calibration file: it changes when a speed is measured in another way, because old files are then
+wrong."""
 
 FILE = "ELIMINA_CALIBRATION"
 """Environment variable with the path of the calibration file; an empty value disables the file."""

@@ -93,7 +93,7 @@ def make_bounded_plan(
 
 
 class _Rough(NamedTuple):
-    """Rough figures of mini-buckets: bytes of messages and records, seconds, width, and whether one is partitioned."""
+    """Rough figures of mini-buckets; ``is_divided``: True if a bucket is partitioned."""
 
     bytes: float
     records: int

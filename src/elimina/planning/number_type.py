@@ -82,7 +82,7 @@ def choose_encoding(problem: Problem, operands: int, bound: int, dtype: str | No
         return Encoding(ring.name, _asked(dtype, allowed, _COSTS if are_costs else ring.numbers), ring.zero)
     if dtype is not None and dtype not in INTEGERS:
         raise InputError(f"dtype {dtype} does not fit integer costs; use one of {', '.join(INTEGERS + FLOATS)}")
-    # A semiring that is not additive only compares costs, so each single cost has to fit, but no sum.
+    # A semiring that is not additive only compares costs, so each cost has to fit the type, but sums do not.
     return Encoding(ring.name, exact_integer(operands if ring.is_additive else 1, bound, dtype), bound)
 
 

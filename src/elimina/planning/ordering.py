@@ -33,7 +33,7 @@ _VARIABLE_SECONDS = 4e-5
 limit, because an incomplete order is useless."""
 
 _MIN_SEARCH_PER_QUICK_ORDER = 3
-"""Least time of an order search, relative to the quick order: the search begins with two runs like it."""
+"""Least time of an order search, relative to that of the quick order: the search begins with two runs like it."""
 
 _MIN_PARTIAL_VARIABLES = 50_000
 """Least number of variables for which a quick order for sums stops at a hopeless elimination: they are then estimated,
@@ -91,7 +91,7 @@ def quick_order(problem: Problem, options: CheckedOptions, seconds: float) -> Or
 
 
 def is_settled(order: Order) -> bool:
-    """Return whether a search ended because the run is short, so that a longer time limit would change nothing."""
+    """Return whether a search ended before its time limit because running the order takes little time."""
     return order.method == "auto" and order.seconds >= SEARCH_SHARE / 2 * order.seconds_at(CELLS_PER_SECOND)
 
 
@@ -102,7 +102,7 @@ def is_rough_enough(problem: Problem, options: CheckedOptions, rough: Order, run
 
 
 def _speed(problem: Problem, runs: int) -> float:
-    """Return the speed in cells of an order per second; the time is that of all passes and runs together."""
+    """Return the cells of an order per second; the time for a cell includes all passes and runs."""
     return CELLS_PER_SECOND / (BOTH_PASSES if problem.described.is_marginal else 1) / runs
 
 

@@ -436,7 +436,7 @@ class OutsideBounds(NamedTuple):
         factors: Positions of the plan's factors.
         outputs: Tables of each step, which together bound its output from below.
         others: Tables of each step, which together bound the other factors of its tree: those outside its subtree.
-        trees: Places of each tree's numbers, which together bound the tree.
+        trees: Tables of each tree's root, which together bound the optimum of the tree.
         tree_of: Number of each step's tree.
     """
 

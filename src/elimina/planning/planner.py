@@ -43,8 +43,8 @@ def planning_bytes(records: int) -> int:
 
 
 DEFERRED_WORDS, _DEFERRED_BYTES = 1 << 22, 4
-"""Number of record words above which a plan writes records on first use, and largest number of bytes per word of such a
-plan."""
+"""Number of record words above which a plan writes its records on first use, and largest number of bytes of a word in
+such a plan."""
 
 MAX_KEPT_PLANS = 16
 """Largest number of plans that the process keeps for later calls."""

@@ -28,7 +28,7 @@ def boxes(copy: Exchange, gpu: int, gpus: int) -> Iterator[Box]:
 
 
 class _Piece(NamedTuple):
-    """Consecutive values of a variable: starts in target and source, number, and index of the source's range."""
+    """Consecutive values of a variable: start in the target's range, number, start in the source's range, its index."""
 
     target: int
     length: int

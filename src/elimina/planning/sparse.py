@@ -366,7 +366,7 @@ def exp(exponent: float) -> float:
 
 
 def _dense_first(steps: Sequence[Step], forms: Sequence[StorageForm], levels: Sequence[int]) -> list[int]:
-    """Return a new sequence of steps: at each level, dense steps that read no tuples come first, and run together."""
+    """Return a new sequence of steps: at each level, dense steps that do not depend on sparse ones come first."""
     late: list[bool] = []
     for step, form in zip(steps, forms, strict=True):
         late.append(form.in_rows or any(late[o.source] for o in step.operands if o.source >= 0))
@@ -427,7 +427,8 @@ def groups(sparse: Sparse) -> list[tuple[bool, list[int]]]:
 
 
 CELLS = 1 << 12
-"""Largest number of cells of a mini-bucket's message, unless its tables are larger: more cells drop few more tuples."""
+"""Largest number of cells of a mini-bucket's message, unless its tables are larger: more cells exclude few more
+tuples."""
 
 
 def outside(plan: Plan, sizes: Sequence[int]) -> OutsideBounds:

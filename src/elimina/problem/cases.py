@@ -62,7 +62,7 @@ def prepare_batch(
 
 
 def condition_on_each(problem: Problem, assignments: Sequence[Mapping[int, int]]) -> Problem:
-    """Condition on several assignments at once: the sum of the result is that of the sums given each of them.
+    """Condition on several assignments at once: the result's sum is the total of the sums given each assignment.
 
     The number of the assignment is the last variable of the result.
 

@@ -13,7 +13,7 @@ from elimina.model.states import State
 from elimina.problem.merging import Merged
 
 _BLOCK_STATES = 1 << 16
-"""States whose probabilities are computed together when all are read."""
+"""Number of states whose probabilities are computed together when all probabilities are read."""
 
 
 class MergedMarginal(Mapping[State, float]):
@@ -84,7 +84,7 @@ class _Items(ItemsView[State, float]):
     def __iter__(self) -> Iterator[tuple[State, float]]:
         states = iter(self._mapping)
         for block in self._mapping.blocks():
-            # The states come second, so that none is lost when a block ends.
+            # ``zip`` reads the block first, so that it does not take and lose a state at the end of a block.
             yield from ((state, share) for share, state in zip(block, states, strict=False))
 
 

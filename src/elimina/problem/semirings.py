@@ -130,7 +130,7 @@ class Semiring(NamedTuple):
         sign: 1 if smaller numbers are better, -1 if larger numbers are better.
         is_idempotent: True if a sum is always one of its terms: elimination then finds an optimum, and decoding an
             assignment.
-        is_additive: True if costs of 0 and probabilities of 1 are neutral, so that tables of these may be added to a
+        is_additive: True if costs of 0 and probabilities of 1 are neutral: tables of such values may be added to a
             model, and the model's constant is part of the answer.
         is_logarithmic: True if probabilities are replaced by logarithms.
         is_scaled: True if messages are scaled by powers of two (``scale_exponent`` in

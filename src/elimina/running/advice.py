@@ -18,7 +18,7 @@ _MIN_BUCKET_BYTES_PER_FACTOR_BYTE = 2
 """Memory of the smallest mini-buckets, relative to the memory of the factors."""
 
 _MIN_HELD_BYTES = 1 << 20
-"""Least number of allocated bytes that an error text states in addition to those of the plan."""
+"""An error text also states the memory that the call already holds, if it has at least this number of bytes."""
 
 MAX_MACHINE_BYTES = 2**46
 """Number of bytes above which plans get no advice to use more memory or a larger disk."""

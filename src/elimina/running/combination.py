@@ -113,7 +113,7 @@ def _is_better(first: Result, second: Result, sign: int) -> bool:
 
 
 def within_marginal_bounds(estimate: Result, bounds: MarginalBounds) -> Result:
-    """Return an estimate of marginals, some of which are clipped to their bounds."""
+    """Return an estimate of marginals; those with bounds are clipped to them."""
     marginals = {
         name: _between(shares, bounds[name]) if name in bounds else shares
         for name, shares in estimate.marginals.items()
@@ -135,7 +135,7 @@ def _between(shares: Mapping[Any, float], bounds: Mapping[Any, tuple[float, floa
 
 
 def bounds_beyond(total: int | float, sign: int, is_integer: bool = True) -> tuple[float | None, float | None]:
-    """Return the bounds (lower, upper) of an optimum that is worse than a total or, for float costs, as good.
+    """Return the bounds (lower, upper) on an optimum that does not improve on a total.
 
     Args:
         total: Total on which no assignment improves; if costs are integers, no assignment reaches it either.

@@ -37,8 +37,8 @@ class Encoded(NamedTuple):
 
     Attributes:
         arena: The first ``plan.factor_cells`` elements.
-        constants: Numbers whose sum is a constant. It is added to the arena's optimum (costs, in the model's direction;
-            or logarithms), or to the base-2 logarithm of the arena's sum (``sum-product``).
+        constants: Numbers whose sum is added to the arena's optimum (of costs, in the model's direction, or of
+            logarithms) or, in ``sum-product``, to the base-2 logarithm of the arena's sum.
         ranges: float64 of shape (factors, 2): largest and smallest positive value of each table (``sum-product``).
         impossible: True if the tables show before a run that no assignment is allowed: the model's constant or a factor
             without free variables is forbidden (has probability 0), a table of integer costs has no allowed value, or a

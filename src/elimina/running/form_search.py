@@ -99,7 +99,7 @@ class FormSearch:
 
     @property
     def lacks_quick(self) -> bool:
-        """True if dense tables are allowed, but do not fit, and no plan in segments takes about the same time."""
+        """True if dense tables are allowed, but do not fit, and no plan in segments would be about as fast."""
         limit = self.whole.seconds + MIN_COMPARED_FORMS_SECONDS
         return self.lacks_dense and not any(plan.form.is_replanned and plan.seconds <= limit for plan in self.plans)
 
@@ -112,6 +112,6 @@ class FormSearch:
 
 
 def shared_seconds(plan: Plan, backend: Backend, count: int) -> float:
-    """Return the estimated seconds of a plan's slices on several devices, without starting the devices."""
+    """Return the estimated seconds of a plan's slices on several devices, without the time for starting the devices."""
     number = plan.form.slices
     return (plan.seconds - backend.machine.start) * -(-number // count) / number

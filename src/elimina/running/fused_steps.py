@@ -12,8 +12,9 @@ MIN_FUSED_SECONDS = 0.01
 """Least estimated seconds of a plan for which fused steps are tried, because planning them takes 1 or 2 ms."""
 
 MAX_FUSED_TIME_SHARE = 1.4
-"""Largest estimated time of a plan with fused steps, relative to one without. It is above 1, because estimates treat
-all combinations alike, although those of one cell share operands; measured on grids and cliques (``bench/fused.py``).
+"""Largest estimated time of a plan with fused steps, relative to one without. It is above 1, because the estimate
+counts all pairs of an output cell and eliminated values alike, although the pairs of one cell share operands; measured
+on grids and cliques (``bench/fused.py``).
 """
 
 

@@ -31,7 +31,8 @@ def host_memory(options: CheckedOptions) -> int:
 
 
 SHARING_THREADS = 4
-"""Largest number of threads by which time budgets are divided; with more, set-up and planning would exceed them."""
+"""Largest number of threads by which time budgets are divided; with more, set-up and planning would exceed the
+budgets."""
 
 
 def sharing_threads(options: CheckedOptions) -> int:

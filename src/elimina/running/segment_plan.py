@@ -115,7 +115,8 @@ def segment_plan(limits: SegmentLimits, whole: Plan, problem: Problem, order: Se
         order: Elimination order of the problem.
     """
     is_float = whole.dtype in FLOATS
-    # A bound on the optimum of all tables also bounds that of some of them, given optimal values of other variables.
+    # If all other variables have optimal values, a bound on the optimum of all tables also bounds that of a segment's
+    # tables.
     bound = None if is_float else int(whole.forbidden)
     dtype = whole.dtype if is_float else limits.dtype
     elimination = Elimination(problem, order, limits.machine, limits.memory, dtype, decodes_part=True, bound=bound)

@@ -36,12 +36,12 @@ SLICES_EACH = (1, 4, 16)
 def shared_out(
     backend: Backend, problem: Problem, order: Sequence[int], options: CheckedOptions, plan: Plan
 ) -> tuple[Backend, Plan]:
-    """Return all permitted GPUs and their plan if they should be faster together; otherwise the arguments."""
+    """Return all permitted GPUs and their plan if they should be faster; otherwise the given backend and plan."""
     start = cuda_machine().start if options.chooses_device else 0.0
     if plan.fits and plan.seconds - backend.machine.start < MIN_SHARED_PLAN_SECONDS + start:
         return backend, plan
     if plan.minibuckets is not None:
-        # The lower and the upper bound of a sum are independent, so two GPUs can share them; an optimum has one bound.
+        # Two GPUs can compute the lower and the upper bound of a sum at the same time; an optimum has only one bound.
         if bound_side(problem) is None:
             return backend, plan
         return with_other_gpus(backend, plan.peak_bytes) if options.chooses_device else backend, plan

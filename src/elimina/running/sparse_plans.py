@@ -46,7 +46,7 @@ def sparse_plan(elimination: Elimination, options: CheckedOptions, dense: Plan, 
 
 
 def may_pay(elimination: Elimination, dense: Plan, writing_seconds: float) -> bool:
-    """Return whether steps on sparse tables may be faster than dense ones; the check does not plan them.
+    """Return whether steps on sparse tables may be faster than dense ones, without planning the steps.
 
     Args:
         elimination: Elimination to plan.

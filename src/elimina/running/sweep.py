@@ -159,7 +159,7 @@ class Sweep:
 
     Args:
         execution: The plan, with its problem and backend.
-        clock: Seconds by phase, to which the sweep's time is added; of several devices, that of the slowest one.
+        clock: Seconds by phase, to which the sweep's time is added; with several devices, the time of the slowest one.
         semiring: Semiring of the run, with the same dtype; None: the plan's.
 
     Attributes:

@@ -25,7 +25,7 @@ from elimina.system import loaded_on_use
 if TYPE_CHECKING:
     from elimina.running.checkpoint import Checkpoint
 
-# Imported on use: only calls whose time ends early need it.
+# ``independent_posteriors`` is imported on use: only calls that end before the work begins need it.
 _independent_posteriors = loaded_on_use("elimina.methods.independent_marginals", "independent_posteriors")
 
 _NEEDS_LESS = "elimination in segments or with files, which have no checkpoints, may need less: leave out"
@@ -95,7 +95,7 @@ def answer_question(
             with set_aside(len(read_model.factors)):
                 pursue(call, task_portfolio(Solver(question, call_options, call, checkpoint)))
 
-    # A short time limit may end before the work begins, so the fallback is prepared first.
+    # A short time limit may pass before the work begins, so the fallback is prepared first.
     if isinstance(model, Model):
         provide_fallback(model)
     try:

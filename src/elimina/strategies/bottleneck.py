@@ -1,4 +1,4 @@
-"""Strategy for the assignment with the best worst cost, by constraint problems with a threshold."""
+"""Strategy of the task ``bottleneck``: the best worst cost, found by constraint problems with a threshold."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ SOFT_SECONDS = 0.05
 """Seconds that work has to end by itself after a request to stop."""
 
 HARD_SECONDS = 0.05
-"""Seconds that work has to end after an exception was raised in its thread. After this time, it is abandoned."""
+"""Seconds that work has to end after an exception was raised in its thread. Work that takes longer is abandoned."""
 
 _WRITING_SECONDS = 2.0
 """Seconds that work has for writing a checkpoint."""
@@ -76,8 +76,8 @@ class Call(Clock):
     Attributes:
         best_result: Best result so far; an improvement replaces the whole object.
         sign: 1 if values are minimised, -1 if they are maximised.
-        decimals: Largest number of decimals of the model's costs, to which reported bounds are rounded, too; None:
-            unknown.
+        decimals: Largest number of decimals of the model's costs. Reported bounds are rounded to as many decimals.
+            None: unknown.
         fallback: Function that computes bounds if the call ends without a better result. It takes the number of seconds
             for improving the bounds, and returns None if there are no bounds.
         fallback_after: Seconds after which ``fallback`` is called if there is no result yet.
@@ -192,7 +192,7 @@ class Call(Clock):
         return result
 
     def result(self, work: Callable[[], T]) -> T:
-        """Do work in a thread, and return its result. If the work ends early, it has no result.
+        """Do work in a thread, and return its result; an early end raises an exception.
 
         Raises:
             KeyboardInterrupt: The user interrupted the call, even if the work had finished by then.
@@ -334,7 +334,7 @@ class Call(Clock):
         return rounded(result.lower_bound, self.decimals), rounded(result.upper_bound, self.decimals)
 
     def _prepare_fallback(self) -> None:
-        """Compute first bounds in a thread during a long call, because its end may leave no time for them."""
+        """Compute first bounds in a thread during a long call: when the call ends, there may be no time for them."""
         fallback = self.fallback
         if (
             fallback is not None
@@ -364,7 +364,7 @@ class Call(Clock):
             self.fallback = lambda _: first
 
     def _first_bounds(self) -> Result | None:
-        """Return the computed first bounds, or those of a short computation; None if there are none."""
+        """Return first bounds, from their thread or after a short computation; None if there are none."""
         if self._bounding is not None:
             self._bounding.join(HARD_SECONDS)
         if self.fallback is None:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from elimina.running.checkpoint import Checkpoint
 
 _ORDER_TIME_SHARE = 1 / 6
-"""Share of a call's time limit for the order search, which measures this time by its amount of work. The clock ends the
-search only after ten times as long."""
+"""Share of a call's time limit for the order search. The search converts this time to an amount of work; the clock ends
+it only after ten times this time."""
 
 
 class PlannedCall(NamedTuple):
@@ -75,7 +75,7 @@ def plan_call(
         time_limit: Time limit of the whole call, in seconds.
         checkpoint: Checkpoint that stores the plan, or contains the plan of an interrupted run.
         shift_seconds: Seconds after which no further pass of cost shifting is begun.
-        first: Preparations of an earlier plan; None: they are made first.
+        first: Preparations of an earlier plan; None: they are made here.
         refinements: Number of earlier plans of this call whose tuples exceeded the memory.
 
     Raises:

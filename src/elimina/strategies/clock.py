@@ -45,7 +45,7 @@ class Clock:
         return _Phase(self, name)
 
     def mark(self, name: str) -> None:
-        """Record the time since the last mark, or the start of the call, as a phase without a block."""
+        """Record the time since the last mark (at first, since the start of the call) as a phase."""
         now = time.monotonic()
         self._booked[name] = self._booked.get(name, 0.0) + now - self._marked
         self._marked = now
@@ -59,7 +59,7 @@ class Clock:
         return phase_seconds(self._booked, self.age)
 
     def record(self, phase: _Phase, part_seconds: Mapping[str, float]) -> None:
-        """Record the seconds of a phase so far, without those of its parts and of the phases within it."""
+        """Record the seconds of a phase and of its parts; those of the phase exclude its parts and inner phases."""
         elapsed = time.perf_counter() - phase.started
         remaining, booked = elapsed - phase.inner_seconds, self._booked
         for name, seconds in part_seconds.items():

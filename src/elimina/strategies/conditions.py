@@ -39,14 +39,15 @@ LARGE_MODEL_VARIABLES = 200_000
 """Number of variables above which posteriors are estimated before the order search: the search takes 0.1 s or more."""
 
 HARD_ELIMINATION_SECONDS = 100.0
-"""Estimated seconds of an elimination above which soft local consistency gets a turn limited by nodes."""
+"""Estimated seconds of an elimination above which soft local consistency runs before it with a limit on nodes."""
 
 SECOND_TURN_ELIMINATION_SECONDS = 5.0
 """Estimated seconds of an elimination above which soft local consistency gets a second turn before it."""
 
 MINI_BUCKET_SECONDS, FEW_VARIABLES, FEW_VARIABLES_SHARE = 1.0, 8, 0.65
-"""Largest seconds of a round of mini-buckets. A round is not worthwhile if mini-buckets of this time have at most
-``FEW_VARIABLES`` variables, and at most ``FEW_VARIABLES_SHARE`` of those of the largest table."""
+"""Time limit of a round of mini-buckets, in seconds. A round is not worthwhile if mini-buckets that take this time have
+at most ``FEW_VARIABLES`` variables, and at most the share ``FEW_VARIABLES_SHARE`` of the variables of the largest
+table."""
 
 UNREACHABLE_CELLS_PER_BYTE = 2.0**10
 """Number of cells of the largest table, per byte of memory, above which no better order is searched for: a search
@@ -65,7 +66,7 @@ an order of slices takes seconds, and seldom makes an elimination a hundred time
 2^300 cells)."""
 
 SEARCHED_FROM_SECONDS = 2.0
-"""Estimated seconds of a plan above which search is tried before it, for about as long."""
+"""Estimated seconds of a plan above which search is tried before the plan runs, for about the same time."""
 
 BOUNDED_FROM_SECONDS = 2.0
 """Estimated seconds of a sum's elimination above which quick bounds come first: they take 0.05 to 0.4 s."""
@@ -90,7 +91,7 @@ LARGE_TABLES_SECONDS = 12.0
 """Remaining time that is assumed for large tables if there is no time limit."""
 
 ESTIMATE_CELL_SECONDS, ESTIMATES_TIME_SHARE = 4e-8, 0.25
-"""Seconds for each cell of all tables until the first estimate, and the largest share of the remaining time for it."""
+"""Time until the first estimate: in seconds per cell of all tables, and as its largest share of the remaining time."""
 
 LATE_PLAN_FACTOR = 4.0
 """Ratio of an elimination's estimated time to the remaining time above which it is expected to end too late: estimates
@@ -250,9 +251,10 @@ SEARCH_IS_QUICKER = Condition(
 
 
 def _is_elimination_short(facts: Facts) -> bool:
-    """Return whether elimination takes so little time that quick bounds are not worth theirs.
+    """Return whether elimination is so short that quick bounds are not worthwhile.
 
-    Only a plan knows whether steps are matrix products, which take less time than their number of cells suggests.
+    Matrix products take less time than their number of cells suggests, and only a plan shows this. So a trial plan is
+    made if elimination may be short.
     """
     seconds = facts.seconds_in(facts.glance_order)
     if seconds < BOUNDED_FROM_SECONDS:

@@ -23,7 +23,7 @@ from elimina.strategies.strategy import Attempt, Portfolio, Strategy
 logger = logging.getLogger("elimina")
 
 MAX_REFINEMENTS = 6
-"""Largest number of retries with finer slices after too many tuples; each retry expects many more tuples."""
+"""Largest number of retries with finer slices after too many tuples; each retry plans for many more tuples."""
 
 
 # --- plans ---
@@ -139,7 +139,7 @@ def sum_bounds(facts: Facts, row: Row) -> Portfolio:
 
     With a time limit, plain mini-buckets use the time that the optimisation leaves.
     """
-    # The estimates have ended; the memory of their tables allows larger mini-buckets.
+    # The estimates have ended. The memory of their tables is released for larger mini-buckets.
     facts.solver.estimation = None
     outcome = Attempt()
     if OPTIMISATION_IS_SLOW.holds(facts):
@@ -199,7 +199,7 @@ def mini_buckets(facts: Facts, row: Row) -> Portfolio:
 
 
 def largest_mini_buckets(facts: Facts, row: Row) -> Portfolio:
-    """Run mini-buckets up to the largest that time allows, small ones first, in the order of a failed plan."""
+    """Run mini-buckets in the order of a failed plan: small ones first, then the largest that time allows."""
     order, options = facts.plan.whole.order, facts.options.for_bounds
     ibound = facts.solver.affordable_ibound(facts.planned, options)
     return (yield from _bounded(facts, replace(options, ibound=ibound, order=order), row.rows))

@@ -24,7 +24,7 @@ Estimation = Union["PosteriorEstimation", "SumEstimation"]
 
 
 def estimates(facts: Facts, row: Row, begin: Callable[[Facts, int], Estimation]) -> Portfolio:
-    """Begin or resume estimates; unless the row ends the schedule in any case, the outcome keeps an earlier failure.
+    """Begin or resume estimates; an earlier failure remains in the outcome unless ``row.ends`` is ``always``.
 
     Args:
         facts: Facts about the call.

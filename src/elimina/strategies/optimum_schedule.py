@@ -24,7 +24,7 @@ LONGEST_SEARCH_SECONDS = 60.0
 
 SHORTEST_FILTER_SECONDS, LONGEST_FILTER_SECONDS = 0.2, 1.0
 """Least and largest seconds of the first filtering. Within these limits, it gets as much time as elimination would
-take. It answers files of SPOT5 within a second, but colourings not within a minute."""
+take. Filtering solves files of SPOT5 within a second, but not colourings within a minute."""
 
 ROUND_SECONDS_PER_SECOND = 1.0
 """Largest time of a round of mini-buckets, relative to the estimated time of elimination: an unsuccessful round then at

@@ -91,7 +91,7 @@ class Solver:
         self.k_best_search: KBestSearch | None = None
         self._first: Preparation | None = None
         self._ladder: Iterator[PlannedProblem] | None = None
-        self._grown = 0  # bytes that preparation and order searches added to the process; plans include them
+        self._grown = 0  # bytes that preparation and order searches added; plans count them as their own
 
     def begin(self) -> None:
         """Prepare the problem."""
@@ -186,7 +186,7 @@ class Solver:
         return None if planned is None else self._bounding(planned, options, ShiftedProblem(self.problem, None))
 
     def affordable_ibound(self, planned: PlannedProblem, options: CheckedOptions) -> IBound:
-        """Return the largest i-bound that fits the time and the memory in the order of a plan."""
+        """Return the largest i-bound that fits the time and the memory, for mini-buckets in the order of a plan."""
         from elimina.methods.weighted_mini_buckets import affordable_ibounds
 
         order = planned.plan.whole.order
@@ -234,7 +234,7 @@ class Solver:
 
     @without_collection()
     def plan(self, options: CheckedOptions, refinements: int = 0) -> PlannedCall:
-        """Plan the prepared problem within the memory that the call does not use."""
+        """Plan the prepared problem within the memory that the call does not already use."""
         held = max(0, self.run.growth_bytes - self._grown)
         prepared = self._plan(options.after_growth(held), refinements)
         plan = prepared.planned.plan

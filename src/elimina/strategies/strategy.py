@@ -92,7 +92,7 @@ def attempt(strategy: Strategy) -> Attempt:
             raise
         return Attempt.failed(error)
     except Stopped:
-        # Unless the call is over, a time limit within the method has passed.
+        # If the call is not over, a time limit within the method has passed, so only the strategy failed.
         if run.is_over:
             raise
         return Attempt.failed(TimeLimitError(f"{name} ended at a time limit of its own"))

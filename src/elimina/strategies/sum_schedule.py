@@ -21,8 +21,8 @@ SUM_ESTIMATES = loaded_on_use("elimina.strategies.sum_estimates", "sum_estimates
 """Estimates of a sum or a count; their module is imported when their row runs."""
 
 FIRST_SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_SECONDS, SUM_ESTIMATES_TIME_SHARE = 1.0, 2.0, 0.25
-"""Seconds of estimates of a sum or a count before an order search, and after it if there is no time limit; largest
-share of the remaining time for either."""
+"""Times of estimates of a sum or a count: seconds before an order search; seconds after it if there is no time limit;
+and the largest share of the remaining time for either."""
 
 QUICK_BOUNDS_SECONDS, OPTIMISED_BOUNDS_SECONDS = 1.0, 12.0
 """Seconds of bounds on a sum before the search for a good order, and of the final bounds if there is no time limit. (On

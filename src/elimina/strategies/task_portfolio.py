@@ -18,7 +18,7 @@ MODULES = {
     "kbest": "elimina.strategies.k_best",
     "bottleneck": "elimina.strategies.bottleneck",
 }
-"""Modules with the ``ROWS`` of tasks that other methods than elimination can answer, imported on first use."""
+"""Modules with the ``ROWS`` of tasks that methods other than elimination can also answer, imported on first use."""
 
 
 def rows_of(task: str) -> Rows:
