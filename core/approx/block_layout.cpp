@@ -94,7 +94,7 @@ void BlockLayout::set(std::span<const i64> sizes, std::span<const i64> strides) 
   is_repeated_ = axes > 0 && strides.back() == 0;
   while (axes > 0 && strides[axes - 1] == (is_repeated_ ? 0 : run_)) run_ *= sizes[--axes];
   offsets_.assign(1, 0);
-  // Visits the axes from the slowest on. Each axis replaces every offset by one offset for each of the axis's values.
+  // Visits the axes from slow to fast. Each axis replaces every offset by one offset for each of the axis's values.
   for (std::size_t axis = 0; axis < axes; ++axis) {
     const std::size_t count = offsets_.size();
     const i64 size = sizes[axis];

@@ -42,8 +42,8 @@ class DisjointSets {
   std::size_t sets_;
 };
 
-// Sets `shared` to the variables that two scopes share; returns true if `first` and `second` are the first two of
-// these.
+// Sets `shared` to the variables that two sorted scopes share. Returns true if `first` and `second` are the first two
+// of these: a pair of regions is met once for each two variables that it shares, and counts only once.
 bool intersect(std::span<const std::int32_t> scope, std::span<const std::int32_t> other, std::int32_t first,
                std::int32_t second, Scope& shared) {
   shared.clear();
@@ -185,8 +185,8 @@ bool RegionGraph::count_inner() {
     if (number != 0) {
       parents_.append(regions);
     } else {
-      // Larger inner regions already keep the outer regions of a set in agreement on this scope, so one edge for each
-      // set suffices.
+      // Through larger inner regions, all outer regions of a set already agree on this scope, so each set needs only
+      // one edge.
       Scope firsts;
       for (std::size_t i = 0; i < regions.size(); ++i)
         if (sets.root(i) == i) firsts.push_back(regions[i]);

@@ -118,7 +118,7 @@ bool RegionPropagation::filter_tuples() {
         has_changed = true;
         for (const std::uint32_t edge : outer.edges) is_waiting[edges_[edge].inner] = true;
       }
-      // If the loop is stopped here, some impossible tuples remain. They do not change the sums.
+      // After a stop request, the loop ends early and leaves some impossible tuples. These do not change the sums.
       if (look(inner.cells * std::int64_t(inner.last - inner.first))) has_changed = false;
     }
   }

@@ -56,7 +56,7 @@ Runs runs_of(std::span<const std::int32_t> whole, std::span<const std::int32_t> 
 
 namespace {
 
-// Calls work(fast) with the length of the fast runs, as a constant for the shortest ones.
+// Calls work(fast) with the length of the fast runs. The shortest lengths are compile-time constants.
 template <class Work>
 [[gnu::always_inline]] inline void with_length(const Runs& runs, Work work) {
   switch (const std::int64_t fast = runs.sizes.back()) {
@@ -98,7 +98,7 @@ template <class Combine>
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
-// Memory for the runs of the functions below that get scopes; each call overwrites it.
+// Runs of the functions below that take scopes instead of runs; each call overwrites them.
 thread_local Runs runs_of_meeting;
 
 }  // namespace

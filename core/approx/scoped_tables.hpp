@@ -24,7 +24,8 @@ struct ScopeList {
   }
 };
 
-// Axes of a table, merged into runs: another table over some of its variables has all axes of a run, or none.
+// Axes of a table, merged into runs for use with another table over some of its variables. The other table has either
+// all axes of a run or none.
 struct Runs {
   std::vector<std::int64_t> sizes, strides;  // sizes, slow to fast; other table's strides, 0 if it lacks the axes
 

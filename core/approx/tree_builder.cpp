@@ -10,7 +10,7 @@ namespace elimina::approx {
 
 namespace {
 
-// Bytes of an interface's cell: a number for each direction.
+// Bytes of a cell of an interface: an 8-byte number for each direction.
 constexpr double kMessageBytes = 16;
 
 // Bytes of a tree's cell during calibration: 8 for the belief, and 8 for the cells of a front or of messages.

@@ -24,8 +24,8 @@ using namespace nb::literals;
 namespace elimina::cp {
 namespace {
 
-// An argument of a constraint: an array of k constants, or an array of k rows, one for each view, with the view's
-// variable (-1: a constant), scale and offset.
+// An argument of a constraint: an array of k constants, or an array with a row for each of k views. A row has the
+// view's variable (-1: a constant), scale and offset.
 using Numbers = nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu>;
 using RuleOfSearch = std::tuple<Numbers, std::string, std::string>;
 using RelaxationOfSearch = std::tuple<Numbers, std::optional<double>>;

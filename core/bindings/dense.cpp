@@ -268,7 +268,8 @@ Array<bool> normalise_columns(Words<const double> zone, Rows<const i64> tables, 
                      nb::capsule(flags, [](void* data) noexcept { delete[] static_cast<bool*>(data); }));
 }
 
-// Hull of 1 and of ranges, each given as its largest and its least value; NaN if one of these is NaN.
+// The smallest range that contains 1 and several ranges; NaN if an end of one of these is NaN. A range is given by its
+// largest and its least value.
 struct WidestRange {
   double largest = 1, least = 1;
 };

@@ -49,7 +49,7 @@ bool is_small(const Graph& graph) {
   return graph.count() <= 4096 && edges <= 65536;
 }
 
-// Longest search on the caller's thread in seconds, during which Ctrl-C waits.
+// Longest time in seconds of a search on the caller's thread, because Ctrl-C has to wait until it ends.
 constexpr double longest_at_once = 5e-3;
 
 // Searches on the caller's thread, because starting another thread may take longer than a short search. Returns nullopt
@@ -69,7 +69,7 @@ std::optional<Order> search_at_once(const Graph& graph, const Options& options, 
   Order other = search.improve(round_clock);
   clock.count(round_clock.counted() - begun);
   if (elimina::stopped()) throw elimina::Stopped{};
-  // The second order may be worse: on a loaded machine, the time limit may pass before a greedy run ends.
+  // The order of `improve` may be worse: on a loaded machine, the time limit may pass before a greedy run ends.
   return better(cost_of(graph, other), cost, options.limit) ? other : order;
 }
 

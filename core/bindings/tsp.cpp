@@ -27,7 +27,7 @@ Distances distances_of(const Matrix& matrix) {
   return {matrix.data(), static_cast<int>(matrix.shape(0))};
 }
 
-// Computes to the end, for some seconds, or until a signal, without the interpreter's lock.
+// Runs `compute` without the interpreter's lock, until it ends, the time is over, or a signal arrives.
 void limited(double seconds, elimina::Call<void()> compute) {
   elimina::Stop stop;
   run_interruptibly(

@@ -19,7 +19,7 @@ struct ColumnTable {
 };
 
 // Writes each column divided by its total, with values `pitch` cells apart. If a total is too small, it writes nothing
-// and returns false. Totals are added from the first value on, so that they do not depend on the number of columns.
+// and returns false. The values of a column are added in order, so a total does not depend on the number of columns.
 bool normalise(const ColumnTable& table, i64 columns, double* out, i64 pitch, std::vector<double>& totals);
 
 }  // namespace elimina

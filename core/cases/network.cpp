@@ -97,8 +97,8 @@ bool CaseNetwork::keep(const std::vector<int>& order) {
   return true;
 }
 
-// Runs the kept program, restricted to the unobserved variables, if there is one. Otherwise runs `program`, in an arena
-// that grows if necessary. Returns false if `poll` stopped the run.
+// If a program is kept, runs that, restricted to the unobserved variables. Otherwise runs `program`, in an arena that
+// grows if necessary. Returns false if `poll` stopped the run.
 bool CaseNetwork::run(const CaseProgram& program, const int* values, const DensePoll& poll) {
   count_path(Path::case_network);
   if (kept_) {

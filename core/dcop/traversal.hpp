@@ -49,7 +49,7 @@ class Traversal {
   const std::vector<int>& neighbours() const { return neighbours_; }
   bool done() const { return done_; }                             // true after the token has left for the last time
   const std::vector<int>& children() const { return children_; }  // children, in the order of visits
-  // Ancestors among the neighbours, and their visits.
+  // Neighbours that are ancestors, each with the number of the token's first visit to it.
   const std::vector<std::pair<int, i64>>& above() const { return above_; }
 
   // Returns the whole state, as numbers.

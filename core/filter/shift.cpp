@@ -154,8 +154,8 @@ Network shift(const Network& network, double seconds, Cost least_gain, const Pol
       if (elapsed.count() > seconds || !poll(before, network.upper, nullptr)) break;
     }
   } catch (const Stopped&) {
-    // The stop came between two removals of cells. Each removed cell is too expensive by itself, so the network is
-    // equivalent to the original also if only some such cells were removed.
+    // A stop request is obeyed between two removals of cells. Each removed cell is too expensive by itself, so the
+    // network is equivalent to the original even if only some such cells were removed.
   }
   return shifter.network();
 }

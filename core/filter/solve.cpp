@@ -79,7 +79,7 @@ class Solver {
     try {
       search();
     } catch (const Stopped&) {
-      // An abandoned step has changed nothing, so bounds and solution hold.
+      // A step that a stop request interrupts changes neither the bounds nor the solutions, so both hold.
     }
     report_.solutions = best_.solutions();
     report_.bound = lower_;

@@ -341,10 +341,10 @@ class Poller {
   i64 count_ = 0;
 };
 
-// Memory of a thread, which one block of sequences after another uses. Its pages would be new for each block otherwise.
+// Memory of a thread, reused for each block of sequences: new memory would cost page faults for every block.
 class Scratch {
  public:
-  // Returns room for numbers without values; earlier room becomes invalid.
+  // Returns memory for uninitialised numbers; memory that was returned earlier becomes invalid.
   double* room(i64 numbers) {
     if (numbers > size_) cells_ = std::make_unique_for_overwrite<double[]>(std::size_t(size_ = numbers));
     return cells_.get();
@@ -503,9 +503,10 @@ void Chain::forward_lanes(const Steps& steps, std::span<const i64> sequences, bo
       if (t + 1 == lanes.length(sequence))
         for (i64 j = 0; j < count; ++j) messages[sequence * count + j] = y[std::size_t(j * kLanes + lane)];
       if (mixes_ || underflows[sequence]) continue;
-      // Before its division by a small total, the number must not be small either.
+      // The numbers were divided by the total. If that is small, the number before the division must not be small
+      // either.
       const double least = sums[lane] < kSmallTotal ? kSmall / divisor(sums[lane]) : kSmall;
-      // An underflow counts if the number should be positive: the state has a likelihood, and a path leads to it.
+      // An underflow counts only if the exact number is positive: the state has a likelihood, and a path leads to it.
       for (i64 j = 0; j < count; ++j) {
         if (y[std::size_t(j * kLanes + lane)] >= least || !(rows[lane][j] > 0)) continue;
         bool is_reached = !moves && x[std::size_t(j * kLanes + lane)] > 0;

@@ -70,8 +70,8 @@ class Chain {
 
   // Sets `counts` (a row for each state before) to the expected number of moves between each two states, given all
   // observations. `filtered`, `smoothed`: the distribution at each step given the observations up to it, and given all.
-  // `lost`: set for a step with a predicted probability too small to divide by, which is not counted. It is not written
-  // for first steps.
+  // `lost`: set for a step that is not counted, because a predicted probability is too small to divide by; not written
+  // for the first step of a sequence.
   void count_moves(const Steps& steps, const double* filtered, const double* smoothed, double* counts,
                    unsigned char* lost, int threads, Poll poll) const;
 

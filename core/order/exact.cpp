@@ -33,9 +33,9 @@ class Exact {
     return cells;
   }
 
-  // Returns the least cost of eliminating all vertices: the cost of a set follows from smaller sets by the vertex that
-  // is eliminated last. `extend(cost, cells, vertex)`: cost after this vertex is eliminated, too, with a message of
-  // `cells` cells.
+  // Returns the least cost of eliminating all vertices. The least cost of a set follows from those of the sets with one
+  // vertex less: this vertex is then eliminated last. `extend(cost, cells, vertex)`: cost after `vertex` is eliminated,
+  // too, with a message of `cells` cells.
   double solve(const std::function<double(double, double, Vertex)>& extend) {
     const Vertex count = graph_.count();
     cost_.assign(std::size_t{1} << count, std::numeric_limits<double>::infinity());

@@ -15,8 +15,8 @@ using Vertex = std::uint32_t;
 using Order = std::vector<Vertex>;
 inline constexpr Vertex none = std::numeric_limits<Vertex>::max();
 
-// Number of vertices beyond which a graph does not fit in caches. Orders of such graphs take vertices with near numbers
-// one after another.
+// Number of vertices from which a graph does not fit in caches. In orders of such graphs, vertices of equal keys come
+// in blocks of consecutive numbers.
 inline constexpr Vertex many_vertices = 1 << 16;
 
 // Two variables are neighbours if they share a scope; lists are sorted and contain no loops.

@@ -29,8 +29,8 @@ struct Entry {
   }
 };
 
-// A large graph has a heap for each key, rounded down, and each block of consecutive vertices, so that the active heaps
-// fit in the cache. A small graph has one heap.
+// A large graph has a heap for each pair of a key, rounded down, and a block of consecutive vertices, so that the
+// active heaps fit in the cache. A small graph has one heap.
 class Queue {
  public:
   // `count`: number of vertices; 0: one heap for any number.

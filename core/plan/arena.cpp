@@ -92,7 +92,8 @@ void Gaps::replace(Position position, std::span<const Gap> gaps) {
   if (gaps_of_chunk.size() > kChunk) return split(position.chunk);
   Capacity new_capacity;
   for (const Gap& gap : gaps) new_capacity.include(capacity_of(gap));
-  // A capacity is measured again only if the removed gap had it and no new gap has as much.
+  // The largest gap of a chunk or group is searched for again only if the removed gap was as large and all new gaps are
+  // smaller.
   const auto changed = [&](Capacity& largest, auto measured) {
     const Capacity before = largest;
     largest.include(new_capacity);

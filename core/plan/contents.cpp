@@ -56,7 +56,8 @@ Values message_of(const Values& table, int size) {
   return message;
 }
 
-// Offsets in two tables for each cell of their joint scope without its first variable, which both have.
+// Offsets in two tables for each cell of their joint scope. The scope's first variable, which both tables have, is left
+// out: it is visited by `step`.
 class Walk {
  public:
   Walk(std::span<const int> sizes, const std::vector<int>& scope, const std::vector<int>& first,
@@ -165,8 +166,7 @@ class ContentPartition {
 
  private:
   // Gain of joining two mini-buckets. Ties go to the larger `met`, then to fewer added variables. `met`: number of
-  // pairs of a variable in the first mini-bucket only and a variable in the other one only that occur together in some
-  // table.
+  // pairs of variables that share a table, one of them only in the first mini-bucket, the other only in the second.
   struct Pair {
     int first, other;
     double gain;
@@ -315,7 +315,7 @@ class ContentPartition {
     if (scope == other.scope) std::swap(base, other);
     const Walk walk(sizes_, scope, base.scope, other.scope);
     const i64 size = sizes_[std::size_t(scope.front())], cells = walk.cells();
-    // A table with all variables is overwritten by the sum.
+    // If `base` has all variables, the sum overwrites its table; otherwise, the sum needs a new one.
     const bool grows = scope != base.scope;
     Joined sum = grows ? Joined{scope, Values(std::size_t(size * cells)), Values(static_cast<std::size_t>(cells)), {}}
                        : std::move(base);

@@ -17,7 +17,7 @@ class Fusion {
   Fusion(const Tree& tree, std::span<const i64> sizes, int tables)
       : tree_(tree), sizes_(sizes), tables_(std::size_t(tables)) {}
 
-  // True if it pays that a node's bucket with these tables waits for its parent's bucket.
+  // True if a node's bucket with these tables is cheaper to eliminate together with its parent's bucket.
   bool pays(int number, const std::vector<Read>& reads, const Lists& scopes) const;
   void wait(int number, std::vector<Read> reads);
   // True if the node's bucket waits for its parent's bucket.

@@ -11,7 +11,7 @@
 namespace elimina::plan {
 namespace {
 
-// Largest number of tables with one scope that several targets read without a join.
+// Largest number of tables with the same scope that several targets read without joining them first.
 constexpr std::size_t kMostAlike = 8;
 
 class Passes {
@@ -90,7 +90,8 @@ class Passes {
     return first;
   }
 
-  // Writes the downward pass, as far as marginals need it. A family is in the bucket of its first variable.
+  // Writes the downward pass, as far as marginals need it. The joint marginal of a family is read in the bucket of the
+  // family's first variable.
   void outward() {
     const std::vector<int> best = sites();
     const int variables = int(wanted_.size()), count = variables + int(families_->size());
@@ -153,8 +154,9 @@ class Passes {
     if (!targets_.empty()) distribute(0, targets_);
   }
 
-  // Sends each target the product of the tables on the stack at `first` and above and of the messages of all other
-  // targets. Each half of the targets gets the messages of the other half, contracted to the variables that it keeps.
+  // Sends each target the product of two kinds of tables: those on the stack at `first` and above, and the messages of
+  // all other targets. Each half of the targets gets the messages of the other half, contracted to the variables that
+  // it keeps.
   void distribute(std::size_t first, Targets targets) {
     if (targets.size() == 1) {
       const auto [child, number] = targets.front();
@@ -198,8 +200,8 @@ class Passes {
     return writer_.eliminate(int(kJoin), writer_.scope(axes), chosen_).source;
   }
 
-  // Takes the tables on the stack at `first` and above, and eliminates their variables that no target keeps, each time
-  // the one with the cheapest bucket; `whole`: leaves at most one table.
+  // Eliminates the variables that no target keeps from the tables on the stack at `first` and above, always the one
+  // with the cheapest bucket next. `whole`: leaves at most one table.
   void contract(std::size_t first, Targets targets, bool whole) {
     list_variables(first, targets);
     while (!gone_.empty()) {
@@ -277,8 +279,8 @@ class Passes {
     return best;
   }
 
-  // Eliminates a variable from the tables on the stack at `first` and above. `with_parts`: tables with a scope inside
-  // the bucket's are joined with its tables.
+  // Eliminates a variable from the tables on the stack at `first` and above. `with_parts`: tables without the variable
+  // are joined with those of its bucket if the bucket contains their scopes.
   void eliminate(std::size_t first, int variable, bool with_parts) {
     find_bucket(variable);
     bucket_[variable / 64] &= ~(u64{1} << (variable % 64));
@@ -339,8 +341,8 @@ class Passes {
   Reads chosen_;                     // tables of the current step
   std::vector<int> children_;
   std::vector<Target> targets_;
-  // `variables_`: all variables of the tables that are being contracted. `gone_`: numbers, in `variables_`, of the
-  // variables that are still to be eliminated. `axes_`: variables of the table that is being made.
+  // `variables_`: all variables of the tables that are being contracted. `gone_`: positions in `variables_` of those
+  // that are still to be eliminated. `axes_`: variables of the table that is being made.
   std::vector<int> variables_, gone_, axes_;
   std::vector<int> number_;
   std::size_t words_ = 1;  // number of words of a set

@@ -36,7 +36,8 @@ class AndOrSearch {
   // A lower bound on the node at which the search began, valid at any time.
   double lower() const;
 
-  // Stores the bounds along the path in the cache; the search then counts as busy with no value.
+  // Ends the search: stores the bounds along its path in the cache, and removes the search from all counters of busy
+  // threads.
   void release_nodes();
 
   // Reads the values of the best solution from the cache, and searches again for entries that the cache has lost.

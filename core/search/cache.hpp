@@ -64,7 +64,7 @@ class Cache {
 
   int words_ = 1;
   std::size_t shared_;  // words before a bucket's entries: 1, the version, if the cache is shared, else 0
-  // Few buckets are active at first, because the first write to a page takes longer than all others.
+  // Few buckets are active at first, because the first write to a page takes longer than later writes.
   std::size_t buckets_, active_, bucket_words_;
   std::vector<std::size_t> first_;
   std::vector<Digit> digits_;

@@ -256,7 +256,7 @@ Scanner::Functions Scanner::functions(std::uint64_t max_functions, std::span<con
     try {
       is_read = add_function(functions, sizes, rule);
     } catch (const TextError&) {
-      // The general reader, which continues at this function, reports the error.
+      // The general reader continues at this cost function, and reports the error.
     }
     if (!is_read) {
       std::tie(at_, mark_, quoted_) = before;

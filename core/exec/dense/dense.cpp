@@ -15,10 +15,11 @@ namespace {
 
 constexpr double kSmallWork = 4096;  // steps of less work have no tiles
 constexpr double kGivenWork = 64;    // the same for steps that run without a translation
-// Work before a poll: 0.5 to 10 ms, or 0.4 s if a virtual machine first has to get each page of memory.
+// Work between two polls: 0.5 to 10 ms, or 0.4 s if a virtual machine first has to get each page of memory.
 constexpr double kPollWork = 2e7;
-// Intended time of a turn (the items between two polls). If a turn takes less than half this time, the next one gets
-// twice as many items, because threads wait for each other at the end of each turn.
+// Intended time of a turn (the items between two polls). After a turn of less than half this time, the next one gets
+// twice as many items, because threads wait for each other at the end of each turn; after one of more than twice this
+// time, half as many.
 constexpr std::chrono::milliseconds kTurn{20};
 constexpr double kStopped = -1;
 

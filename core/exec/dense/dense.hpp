@@ -51,8 +51,8 @@ class DenseExecutor {
   // Runs the `count` steps whose numbers `sequence` lists in ascending order; nullptr: the first `count` steps. Returns
   // false if `poll` stopped it.
   bool run(const i64* sequence, i64 count, const DensePoll& poll);
-  // Writes the best values of the variables eliminated by step `first` and later ones, from the messages that these
-  // steps read and the output ranges.
+  // Decodes the variables that step `first` and later steps eliminate: writes their best values to `assignment`. Reads
+  // the tables of these steps and the output ranges.
   void decode(int* assignment, i64 first);
   // Runs the first `count` steps of another program over the same arena, and writes their output ranges to `peaks`.
   bool run_other(const i64* words, const i64* starts, i64 count, double* peaks, const DensePoll& poll);

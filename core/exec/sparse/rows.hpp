@@ -67,7 +67,7 @@ void each_look(const Patience& caller, i64 begin, i64 end, Work&& work) {
   }
 }
 
-// Largest number of candidates of a join, whose bytes have to fit the address space.
+// Largest number of candidates of a join. The bytes of as many rows still fit the address space.
 constexpr i64 kMostPairs = i64(1) << 41;
 
 struct Table {

@@ -147,7 +147,8 @@ class Sorter {
     return digits;
   }
 
-  // Sorts rows stably by one digit on all threads; returns the start of each digit, and the end.
+  // Sorts rows stably by one digit on all threads. Returns the first row of each value of the digit, and the number of
+  // rows.
   template <class V>
   std::vector<i64> deal(Digit digit, const Rows<V>& from, const Rows<V>& to) const {
     const i64 kinds = digit.kinds();
@@ -194,7 +195,7 @@ class Sorter {
     copy_back(from, rows);
   }
 
-  // Sorts a bucket of more than kBucket rows: all threads share each digit.
+  // Sorts a bucket of more than kBucket rows, digit by digit; all threads work on the same digit.
   template <class V>
   void sort_large(const Rows<V>& rows, const std::vector<Digit>& digits) const {
     count_path(Path::rows_sort_large_bucket);
