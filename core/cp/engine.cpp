@@ -74,7 +74,7 @@ void Engine::wake(const std::vector<Subscription>& list, Events events, const Pr
 }
 
 void Engine::notify(const Propagator* without) {
-  // Numbers of iterations by which data are prefetched, because lists may have thousands of variables.
+  // Data are prefetched this many iterations before they are read: lists may have thousands of variables.
   constexpr std::size_t kFar = 16, kNear = 8;
   const std::span<const int> changed = domains_.changed();
   for (std::size_t k = 0; k < changed.size(); ++k) {

@@ -59,8 +59,8 @@ class Solver final : public Sink {
   void add_tasks(TaskGroup group) { task_groups_.push_back(std::move(group)); }
   const std::vector<TaskGroup>& task_groups() const { return task_groups_; }
 
-  // Returns after how many seconds of search to look for a device: 0 if an AllDifferent requests a device, a few if an
-  // AllDifferent is large, otherwise infinity.
+  // Returns the number of seconds of search after which to look for a device: 0 if an AllDifferent requests a device, a
+  // few if an AllDifferent is large, otherwise infinity.
   double device_delay();
 
   // Lets a device filter AllDifferents. With `measures`, it filters those where it is faster by measurement, and those

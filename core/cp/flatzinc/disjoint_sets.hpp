@@ -36,7 +36,8 @@ class DisjointSets {
     constexpr Value kFarthest = Value{1} << 36;
     const View a = find(x), b = compose({y, scale, offset}, find(y));
     if (a.var == b.var) return false;
-    // The root r of x satisfies a.scale * r + a.offset = b. Solved for r; both scales are 1 or -1.
+    // The equation is a.scale * r + a.offset = b, where r is the root of x. The link is this equation solved for r;
+    // both scales are 1 or -1.
     const View link{b.var, a.scale * b.scale, a.scale * (b.offset - a.offset)};
     if (link.offset > kFarthest || link.offset < -kFarthest) return false;
     links_[static_cast<std::size_t>(a.var)] = link;

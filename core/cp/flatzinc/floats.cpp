@@ -26,7 +26,8 @@ constexpr double kGreatestNumber = 0x1p50, kGreatestGrid = 0x1p42, kGreatestSum 
 // Error passed to `post_ranges` for a float on the grid. It is too small to move a bound, but makes the function round
 // the bounds outward to the grid.
 constexpr double kGridOutward = 1e-300;
-// A number that is not a short decimal, such as 1/3, is rounded to nine digits.
+// A number that is not a short decimal, such as 1/3, gets a numerator of at least this size, and so ten digits; fewer
+// if it would need more than `kMostDecimals` decimals.
 constexpr double kDigits = 1e9;
 // Factor by which errors are enlarged, so that their own rounding does not make them too small.
 constexpr double kOutward = 1 + 1e-9;
@@ -706,8 +707,8 @@ void Floats::post_linear(const FloatConstraint& c, View b) {
   }
   const View not_b = b.var < 0 ? constant(1 - b.offset) : negation(b);
   const Value room = sum.is_exact ? 0 : static_cast<Value>(std::floor(sum.error * power(sum.decimals) + 1e-6));
-  // Posts that the sum, or its opposite, is at most a number; half-reified by `if_b` unless the constraint always
-  // holds.
+  // Posts that the sum, or its opposite, is at most a number: implied by `if_b`, unless the constraint always has to
+  // hold.
   const auto at_most = [&](const Argument& each, Value bound, View if_b) {
     if (c.control == Control::always) return sink_.post("int_lin_le", {each, sum.xs, {constant(bound)}});
     sink_.post("int_lin_le_imp", {each, sum.xs, {constant(bound)}, {if_b}});

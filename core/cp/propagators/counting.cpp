@@ -218,7 +218,7 @@ void post_count(ConstraintCall& call) {
 void post_open_cardinality(ConstraintCall& call) { post_cardinality(call, false); }
 void post_closed_cardinality(ConstraintCall& call) { post_cardinality(call, true); }
 
-// Posts how many values occur. Arguments: the number of different values, variables.
+// Posts the number of different values that occur. Arguments: this number, variables.
 void post_distinct_values(ConstraintCall& call) {
   call.engine().post(std::make_unique<DistinctValues>(call.views(1), call.view(0)));
 }

@@ -37,7 +37,7 @@ LARGEST_FIRST_RELAXATION = 1 << 11
 """Largest number of entries of a relaxation that the first pause builds for an objective without costs; this takes a
 hundredth of a second. Bounds on such objectives (a makespan, the number of colours) are seldom close."""
 FIRST_STEPS = 64
-"""Largest number of steps, in the first pause, of the proof of infeasibility by counting. Most such proofs need few
+"""Largest number of steps of the proof of infeasibility by counting, in the first pause. Most such proofs need few
 steps, and many searches for one solution end soon after the first pause."""
 COSTLY_TERMS = 4
 """An objective that is a sum counts as one with costs if the sum has at least this many variables."""

@@ -1,4 +1,4 @@
-"""Minimal conflicts: constraints of a model that contradict each other. None of them can be left out."""
+"""Minimal conflicts: sets of constraints that contradict each other, but no longer if any one is left out."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class Model(DeclaredModel):
         return Conflict(tuple(name for name in names if name in conflict), not unknown)
 
     def _with_blocks(self, names: Sequence[str]) -> Model:
-        """Return a view of this model without objectives, and without constraints that have other names than these."""
+        """Return a view of this model without objectives, and without constraints whose names are not among these."""
         left_out = {number for start, end, name in self._blocks if name not in names for number in range(start, end)}
         return self._variant([post for number, post in enumerate(self._posts) if number not in left_out], [])
 
