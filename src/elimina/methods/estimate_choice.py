@@ -25,7 +25,8 @@ RELIABLE_TRUST = 3
 """Least rank at which a method's stated error is trusted: it is usually within a factor of three of the true error."""
 
 SUM_DOUBT_SHARE = 0.5
-"""Least error of marginals, if no samples decide, as a share of the error of the sum's logarithm for each variable."""
+"""Least error of marginals if no samples decide: this share of the error of the sum's logarithm, divided by the number
+of variables."""
 
 MAX_LOG_ERROR, UNKNOWN_SUM_TRUST = 1.0, 1
 """Largest standard error of a sum's natural logarithm with which samples keep the rank of their method, and their rank

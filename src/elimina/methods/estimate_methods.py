@@ -34,8 +34,8 @@ class EstimateMethod(NamedTuple):
         run: Function that yields improving estimates until its deadline, and ends when it cannot improve further. An
             estimate without marginals and sum means that the method needs more time.
         seconds_per_variable: Expected seconds until the first estimate for each variable, on graphs such as grids.
-        begins_late: True if the method begins without enough time when there is no other estimate, unless the tables
-            are so large that writing them takes long.
+        begins_late: True if the method begins even without enough time if there is no other estimate. Large tables,
+            which take long to write, are an exception.
     """
 
     run: Callable[[Problem, CheckedOptions, Limits], Iterator[SumEstimate]]

@@ -158,7 +158,7 @@ class HiddenParameters:
     def _possible(
         self, sequences: Sequences, rows: slice, firsts: NDArray[np.bool_], possible: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
-        """Return a mask of positive likelihoods, which may underflow, from a mask without those given as logarithms."""
+        """Return a mask of positive likelihoods, which may underflow; ``possible``: mask from observed states alone."""
         for v, logs in sequences.logs.items():
             is_possible = (logs[rows] > -np.inf).astype(np.float64)
             if v in self.network.interface:

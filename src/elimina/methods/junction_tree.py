@@ -73,8 +73,8 @@ class JunctionTree(ExplanationQueries, CaseQueries):
     Attributes:
         error: Estimated error of the latest posteriors or joint distribution: the mean Hellinger distance from the
             exact ones. 0 if they are exact, NaN if it is unknown.
-        lock: Lock that is held during each call. Hold it to change the evidence and query it without calls of other
-            threads in between.
+        lock: Lock that is held during each call. Hold it to change the evidence and query the tree without calls of
+            other threads in between.
 
     Raises:
         TypeError: An argument has the wrong type.

@@ -22,8 +22,8 @@ from elimina.problem.preparation import Problem, restrict
 from elimina.result import Result
 
 _TOTALS = (0.5, 0.05)
-"""Sums of the weights of a maximised variable, used one after another. A small sum gives a close bound on the maximum.
-It is hard to optimise without the result for a larger sum."""
+"""Sums of the weights of a maximised variable, used one after another. A small sum gives a close bound on the maximum,
+which is hard to optimise without the result for a larger sum."""
 
 _RUNG_SHARES = (0.2, 1.0)
 """Shares of the remaining time for the first, smaller i-bound and for the second one."""

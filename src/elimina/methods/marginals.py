@@ -161,7 +161,7 @@ def _propagated(inquiry: MarginalQuery, problem: Problem, plan: Plan, answer: Pr
 
 
 def marginals_asked(inquiry: MarginalQuery, begins: NDArray[np.int64], shares: NDArray[np.float64]) -> Marginals:
-    """Return the queried marginals; an observed state has probability 1, and large domains store no other state.
+    """Return the queried marginals; an observed state has probability 1, and a large domain stores only this state.
 
     Args:
         inquiry: The requested posteriors.

@@ -164,7 +164,8 @@ class PosteriorQueries(CompiledTree):
         if self.is_exact:
             self._check_possible()
         model, hard, merged = rewritten_for_sums(with_leaves(self.model, self._observations))
-        # A plan of a joint distribution leaves out irrelevant factors, so it may miss that the evidence is impossible.
+        # A plan of a joint distribution leaves out irrelevant factors, so it may not detect that the evidence is
+        # impossible.
         if not self.is_exact and self.log10_evidence == -math.inf:
             raise ImpossibleEvidenceError(impossible_text(self.model, self._observations))
         needed, room = 8 * math.prod(self.model.sizes[v] for v in asked), host_memory(self._options)

@@ -115,8 +115,8 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a CSV file with a row for each sample; weighted samples have a last column ``log_weight``.
 
-        ``elimina solve --cases`` and ``elimina.io.cases.read_cases`` read the file; if it has weights, with
-        ``--ignore-extra``.
+        ``elimina solve --cases`` and ``elimina.io.cases.read_cases`` read the file. A file with weights requires
+        ``--ignore-extra`` or ``ignore_extra=True``.
 
         Args:
             path: File with suffix .csv, .csv.gz or .csv.xz.

@@ -26,8 +26,8 @@ _BINS_PER_UNIT = 1024
 """Number of bins of weights per unit of their natural logarithm; the rounding widens intervals by 0.0004 in log10."""
 
 _STAKES = 0.99 * 4.0 ** -np.arange(13)
-"""Stakes of the bets. The capital is split into equal parts, and each part always bets one of these shares of itself.
-The smallest stake is suited to about 10^7 samples."""
+"""Stakes of the bets. The capital is split into equal parts, one for each stake, and a part always bets this share of
+itself. The smallest stake is suited to about 10^7 samples."""
 
 _BORDER_WIDTH = 1e-4
 """Precision of the ends of an interval, in natural logarithms."""
