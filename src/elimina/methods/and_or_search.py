@@ -45,8 +45,8 @@ TOTAL_TOLERANCE = 1.001e-9
 thousands of terms."""
 
 MAX_MESSAGE_SECONDS = 300.0
-"""If a round would repeat the mini-buckets of the previous one, their time budget grows until it reaches this number of
-seconds. The round is then the last one."""
+"""While a round would repeat the mini-buckets of the previous one, their time budget grows, up to this number of
+seconds. A round that reaches this limit is the last one."""
 
 ROUND_GROWTH = 10.0
 """Factor by which the time budget of mini-buckets grows from one round to the next."""

@@ -32,7 +32,8 @@ _MAX_KEY = 2.0**53
 assignments next to each other."""
 
 _MIN_WIDTH, _MAX_WIDTH, _WIDTH_GROWTH = 1 << 10, 1 << 19, 8
-"""Least and largest number of partial assignments in a search, and its growth from one search to the next."""
+"""Least and largest number of partial assignments in a search, and the factor by which it grows from one search to the
+next."""
 
 
 class BeamResult(NamedTuple):

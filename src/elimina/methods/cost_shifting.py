@@ -286,7 +286,8 @@ def _tables(problem: Problem, exact: Array, rounded: Array, shifted: Array, unit
         problem: Problem of the task ``mpe``.
         exact: Distances for each cell of the problem's groups, one group after another.
         rounded: The same distances in the core's units.
-        shifted: Shifted costs of the groups of several variables in the same sequence, then of each free variable.
+        shifted: Shifted costs: those of the groups over several variables, in the same sequence, then those of each
+            free variable.
         unit: Number of the core's units in a cost of 1.
     """
     sizes, scopes = problem.model.sizes, [group.scope for group in problem.groups]

@@ -211,8 +211,8 @@ class DynamicModel(DynamicNetwork, Displayed):
                 only variable without children in the next slice; in a model with a single variable, a bare array with
                 two axes contains log-likelihoods.
             variables: Queried variables, by name or index. None: those without a column of states.
-            lengths: Numbers of slices of several sequences, whose rows follow each other. Impossible sequences then
-                have zeros as posteriors.
+            lengths: Number of slices of each of several sequences, whose rows follow each other. Impossible sequences
+                then have zeros as posteriors.
             ignore_extra: Ignore columns that are not variables of the model.
             device: Device of the junction tree, as in ``elimina.solve``. Products with a matrix run on the CPU.
             memory: Memory limit, as in ``elimina.solve``.

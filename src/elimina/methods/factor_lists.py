@@ -82,7 +82,7 @@ def _divide(values: NDArray[np.float64], offsets: NDArray[np.int64], divisors: N
 
     Args:
         values: Values of all factors, one factor after another.
-        offsets: Start of each factor's values, followed by the end of the last one's.
+        offsets: Start of each factor's values, followed by the end of the last factor's values.
         divisors: Divisor of each factor.
     """
     first = 0
@@ -101,7 +101,7 @@ def _row_major(starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> tuple[NDA
     """Return the strides of tables' axes, and the cells of each table.
 
     Args:
-        starts: Start of each table's axes, followed by the end of the last table's.
+        starts: Start of each table's axes, followed by the end of the last table's axes.
         sizes: Size of each axis.
     """
     strides, counts = np.ones_like(sizes), np.diff(starts)

@@ -49,8 +49,8 @@ def first_bounds(
     Args:
         problem: A problem of the task ``mpe``, ``pr``, ``mmap``, ``count`` or ``bottleneck``.
         seconds: Time limit for the assignment. If building it would take longer, each variable gets its first state.
-        total: Total that the answer of ``mpe`` has to reach; if a bound excludes it, the result is ``infeasible``.
-            None: no such limit.
+        total: Worst acceptable total of the task ``mpe``; if a bound excludes it, the result is ``infeasible``. None:
+            every total is acceptable.
         memory: Memory limit of copies of tables, in bytes; only copied tables are used to improve the assignment.
     """
     result = _first_bounds(problem, seconds, memory)

@@ -363,7 +363,7 @@ class HiddenChain:
         return FamilyCounts([initial[v] for v in variables], [later[v] for v in variables], totals)
 
     def _moves(self, sequences: Sequences, filtered: Floats, smoothed: Floats, threads: int) -> Floats:
-        """Return the expected number of transitions from each joint state to each other one."""
+        """Return the expected number of transitions for each pair of joint states (previous, next)."""
         moves, lost = np.empty((self.states, self.states)), np.zeros(len(filtered), dtype=np.uint8)
         self._chain.count_moves(sequences.starts, filtered, smoothed, moves, lost, threads)
         # Predictions that underflow are computed again: their sequences are filtered again in logarithms.
@@ -523,7 +523,8 @@ class HiddenChain:
     def _forward_in_logs(
         self, sequences: Sequences, rows: slice, is_first: bool, message: Floats
     ) -> tuple[SegmentStates, Floats]:
-        """Filter slices of one sequence; return them and the logarithms of the last distribution."""
+        """Filter slices of one sequence in logarithms; return the segment, and the logarithms of its last
+        distribution."""
         states, totals = self._log_messages(sequences, rows, is_first, message)
         return SegmentStates(rows, np.exp(states), totals), states[-1]
 

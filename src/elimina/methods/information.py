@@ -36,7 +36,7 @@ def divergence(table: Floats, other: Floats, rounding: float) -> float:
 
     Args:
         table: Distribution.
-        other: Distribution of the same shape that it is compared with.
+        other: Distribution of the same shape, with which ``table`` is compared.
         rounding: Relative difference at which probabilities count as equal.
 
     Returns:

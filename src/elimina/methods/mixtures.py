@@ -1,4 +1,4 @@
-"""Mixtures of proposals, in which one covers samples that another one misses (Veach and Guibas 1995)."""
+"""Mixtures of proposals, in which one proposal covers samples that another one misses (Veach and Guibas 1995)."""
 
 from __future__ import annotations
 

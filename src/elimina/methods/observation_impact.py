@@ -22,8 +22,8 @@ class Impact(NamedTuple):
         variable: Name of the observed variable.
         state: Its observed state; for likelihoods, a text that lists them.
         divergence: Kullback-Leibler divergence of the posterior from the one without this observation, in bits.
-        difference: Total variation distance of these two distributions: the largest difference between the
-            probabilities of a set of states.
+        difference: Total variation distance of these two distributions: the largest difference between the two
+            probabilities of any set of states.
         divergence_alone: Kullback-Leibler divergence of the posterior given only this observation from the prior, in
             bits.
         difference_alone: Total variation distance of these two distributions.

@@ -124,7 +124,7 @@ def _bayes_factors(after: Floats, before: Floats) -> Floats:
     """Return generalised Bayes factors: quotients of odds, and 0 where the evidence excludes an assignment."""
     with np.errstate(divide="ignore", invalid="ignore"):
         factors = _odds(after) / _odds(before)
-    # A state that is certain without the evidence does not explain it, so its factor is 1.
+    # An assignment that is certain even without the evidence does not explain the evidence, so its factor is 1.
     factors[np.isinf(_odds(before))] = 1.0
     factors[after == 0] = 0.0
     return factors

@@ -85,8 +85,9 @@ def bound_slices(execution: Execution) -> tuple[SliceBounds, list[int] | None] |
         execution: Execution of a plan in slices, for the task ``mpe``.
 
     Returns:
-        The bounds, and a value for each variable of the model (None if no assignment was found). None if the slices are
-        too many, too quick to profit from bounds, or too large for mini-buckets, or if integer costs are too large.
+        The bounds, and a value for each variable of the model (None if no assignment was found). The result is None if
+        the slices are too many, too quick to profit from bounds, or too large for mini-buckets, or if integer costs are
+        too large.
     """
     # Imported here because most calls need no search, and its modules load more slowly than a small problem runs.
     from elimina.methods.and_or_search import MAX_COST_SUM, searched_optimum

@@ -88,7 +88,7 @@ class Options:
         hint: An assignment to start from (``mpe``): variable (name or index) -> its state. If it leaves variables out,
             local search completes it. Evidence overrides it. The answer is never worse than the hint.
         k: Number of assignments (``kbest``), unless the call has an argument ``k``; None: 10.
-        gap: Gap of the bounds, relative to the one closer to 0, at which filtering and search end (``bounded``); a
+        gap: Gap of the bounds, relative to the bound closer to 0, at which filtering and search end (``bounded``); a
             number, or text such as ``1%``.
         checkpoint: A directory for the progress of a long run (``mpe``, ``pr``, ``count``). After any end of the
             process, the same call resumes the run. The directory is emptied when the answer is known.

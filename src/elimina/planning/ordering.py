@@ -36,8 +36,8 @@ _MIN_SEARCH_PER_QUICK_ORDER = 3
 """Least time of an order search, relative to that of the quick order: the search begins with two runs like it."""
 
 _MIN_PARTIAL_VARIABLES = 50_000
-"""Least number of variables for which a quick order for sums stops at a hopeless elimination: they are then estimated,
-and completing the order would take most of the time."""
+"""Least number of variables for which a quick order for sums stops at a hopeless elimination: the sums are then
+estimated, and completing the order would take most of the time."""
 
 _MIN_RELEASED_VARIABLES = 100_000
 """Least number of variables for which a quick order's memory is returned to the system (10 ms for a million)."""

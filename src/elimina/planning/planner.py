@@ -381,7 +381,7 @@ def _plan_steps(
     """Return the steps of the passes of the task.
 
     ``lasting`` says which messages keep their memory until the end: all (True), those that the task asks for (False),
-    or those of the variables to decode, if these are only a part (None).
+    or those of the variables to decode, if these are not all variables (None).
     """
     passes = problem.described.passes
     if problem.kept:

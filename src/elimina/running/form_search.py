@@ -73,7 +73,7 @@ class FormSearch:
 
     @cached_property
     def writing_seconds(self) -> float:
-        """Estimated seconds for expanding listed tables; 0 if this is short, or if sparse tables could not avoid it."""
+        """Estimated seconds for expanding listed tables; 0 if this is short, or if the options fix the layout."""
         if self.options.tables != "auto" or self.whole.factor_cells <= MIN_WRITING_SECONDS * speeds().encoded:
             return 0.0
         return seconds_written(self.elimination.problem)

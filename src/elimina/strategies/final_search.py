@@ -12,7 +12,7 @@ from elimina.strategies.search_strategies import by_search
 from elimina.strategies.strategy import Attempt, Portfolio
 
 FILTER_TIME_SHARE = 0.25
-"""Time of filtering relative to the preceding search, if both run in turn."""
+"""Time of filtering, relative to the time of the preceding search."""
 
 
 def search_to_the_end(facts: Facts, row: Row) -> Portfolio:

@@ -50,8 +50,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("elimina")
 
 EARLY_BOUNDS_TABLES = 200
-"""Number of tables above which a call with a time limit computes first bounds at its start, because its end would not
-leave enough time."""
+"""Number of tables above which a call with a time limit computes first bounds at its start, because the time at its end
+would not suffice."""
 
 MIN_PLANNING_SECONDS = 1e-3
 """Least time limit that planning assumes, in seconds, even if less time remains."""
