@@ -400,7 +400,7 @@ class Batch:
         """
         count = len(values)
         # Only the rows of variables with one state are written here. The system allocates memory at the first write, so
-        # the threads write the other rows first, in parallel.
+        # the other rows are left to the threads, which write them in parallel.
         shares = np.empty((sum(self.model.variables[v].size for v in self._asked), count))
         marginals = {v: shares[states].T for v, states in self._state_slices.items()}
         for table in marginals.values():

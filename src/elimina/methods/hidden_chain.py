@@ -40,7 +40,8 @@ _MAX_LOG_ERROR = 1e-8
 underflow."""
 
 _MIN_MASS = 1e-280
-"""Least probability of likelihoods given a joint state that is used as a divisor: smaller ones may have underflowed."""
+"""Least probability of the likelihoods, given a joint state, for use as a divisor: smaller ones may have
+underflowed."""
 
 _LEAST_TOTAL = 1e-120
 """Least probability of a slice for a pass without logarithms. Terms below the range of floats are then negligible, even
@@ -523,8 +524,7 @@ class HiddenChain:
     def _forward_in_logs(
         self, sequences: Sequences, rows: slice, is_first: bool, message: Floats
     ) -> tuple[SegmentStates, Floats]:
-        """Filter slices of one sequence in logarithms; return the segment, and the logarithms of its last
-        distribution."""
+        """Filter slices of one sequence in logarithms; return the segment, and the logarithms of its last message."""
         states, totals = self._log_messages(sequences, rows, is_first, message)
         return SegmentStates(rows, np.exp(states), totals), states[-1]
 

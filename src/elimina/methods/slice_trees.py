@@ -39,7 +39,7 @@ _SMALL_WEIGHTS = {"float32": 1e-30}
 """Number type of a tree -> number below which weights of joint states may lose digits or underflow."""
 
 _SMALL_WEIGHT = 1e-280
-"""The same for float64."""
+"""Number below which weights of joint states of float64 may lose digits or underflow."""
 
 _MIN_ORDINARY_SHARE = 1e-12
 """Tables whose least positive number is at least this share of the largest one are ordinary: floats lose digits only if

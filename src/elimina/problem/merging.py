@@ -43,8 +43,8 @@ class Merged(NamedTuple):
     Attributes:
         variable: The variable with all values.
         values: Indices of the listed values, in ascending order.
-        others: Index of the value that represents all unlisted values, after the listed ones; None: unlisted values are
-            forbidden.
+        others: Index of the value that represents all unlisted values; it follows the listed values. None: unlisted
+            values are forbidden.
         weights: Weights of all values; only those of unlisted values are used. None: all weights are equal.
         multiplicity: Number of unlisted values that ``others`` represents in counts.
     """

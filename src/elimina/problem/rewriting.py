@@ -150,7 +150,7 @@ def _best_tuple(table: Table, sense: Sense) -> list[int]:
 def _with_auxiliary_variables(
     model: Model, observed: Mapping[int, int], counted: Mapping[int, int], purpose: Purpose
 ) -> Model:
-    """Return a model with small tables in place of large ones; merged values count as the values that they represent.
+    """Return a model with small tables in place of large ones; a merged value counts as all values that it represents.
 
     Args:
         model: A model.

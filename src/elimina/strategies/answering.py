@@ -25,7 +25,7 @@ from elimina.system import loaded_on_use
 if TYPE_CHECKING:
     from elimina.running.checkpoint import Checkpoint
 
-# ``independent_posteriors`` is imported on use: only calls that end before the work begins need it.
+# ``independent_posteriors`` is imported on use: only calls that end without another result need it.
 _independent_posteriors = loaded_on_use("elimina.methods.independent_marginals", "independent_posteriors")
 
 _NEEDS_LESS = "elimination in segments or with files, which have no checkpoints, may need less: leave out"

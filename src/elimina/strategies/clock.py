@@ -41,8 +41,7 @@ class Clock:
         return time.monotonic() - self.started
 
     def phase(self, name: str) -> AbstractContextManager[dict[str, float]]:
-        """Time a block as a phase, without its inner phases; yield a dictionary for the seconds of the block's
-        parts."""
+        """Time a block as a phase, without its inner phases; yield a dictionary for the seconds of its parts."""
         return _Phase(self, name)
 
     def mark(self, name: str) -> None:
