@@ -36,8 +36,8 @@ class Propagator {
   // most `slack` are skipped if they might take long.
   bool propagate(Cost top, Cost slack);
 
-  // Returns a value of the free variable v whose unary cost is 0. As far as is known, this value has a support of cost
-  // 0 in each function of v.
+  // Returns a value of the free variable v. As far as is known, its unary cost and its least cost in each function of v
+  // add up to at most the slack (see `propagate`).
   int support(Var v) const { return support_[v]; }
 
   // Gives eliminated variables their best values, once all other variables have values.

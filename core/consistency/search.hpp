@@ -24,8 +24,8 @@ struct Limits {
 };
 
 // Hybrid best-first search (Allouche, de Givry, Katsirelos, Schiex and Zytnicki, 2015): each thread takes the open node
-// with the least bound and searches depth-first below it, until replaying decisions is a small part of the work; the
-// remaining nodes are open again.
+// with the least bound and searches depth-first below it for a number of failures. The remaining nodes of its subtree
+// are then open again. The number of failures adapts, so that replaying decisions stays a small part of the work.
 class Search {
  public:
   // `step`: smallest difference between the costs of two solutions, or the smallest that matters; `slack`: see

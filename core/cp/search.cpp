@@ -523,8 +523,8 @@ bool Search::applies(const Row& row) const {
   if (row.ordering == Ordering::costs && !costs_) return false;
   if (row.scope == Scope::tree || failed_) return row.scope == Scope::tree;
   if (row.scope == Scope::task_neighbourhood) return task_neighbourhood_ && !solution_.empty();
-  // No schedule becomes shorter while tasks keep their starts. A search that decides orders of tasks therefore leaves
-  // out this neighbourhood, in which starts stay; others keep only the orders.
+  // No schedule becomes shorter while tasks keep their starts. This neighbourhood is therefore left out if the search
+  // decides orders of tasks: its free neighbourhood keeps only orders.
   if (is_order_search_ && options_.portfolio && row.scope == Scope::neighbourhood && row.ordering == Ordering::model)
     return false;
   if (row.scope == Scope::neighbourhood) return neighbourhood_ && !solution_.empty();

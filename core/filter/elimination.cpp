@@ -300,7 +300,8 @@ class Elimination {
     return std::make_shared<Table>(std::move(out));
   }
 
-  // Gives up exactness: keeps the rows with the least costs and bounds.
+  // Gives up exactness: keeps only the rows with the least sums of their cost and the bounds on the rest of the
+  // problem.
   void cut(Rows& rows, const i64* words) {
     std::vector<Value> total(rows.costs(), rows.costs() + rows.count());
     for (std::size_t begin = 0, end; begin < rows.count(); begin = end) {

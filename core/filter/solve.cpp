@@ -314,8 +314,8 @@ class Solver {
 
   bool is_crowded() const { return open_.size() > kFewSlices && open_bytes_ > std::max(kLeastBytes, memory() / 2); }
 
-  // Divides the problem until the slices can be eliminated, or the limit on work is reached; a slice with too high a
-  // bound is dropped.
+  // Divides open subproblems into slices until the slices can be eliminated, or the limit on work is reached. A slice
+  // with too high a bound is dropped.
   void slice(double until) {
     while (!open_.empty() && work() < until && !is_crowded() && goes_on()) {
       const Subproblem subproblem = std::move(open_.back());

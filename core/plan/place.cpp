@@ -92,7 +92,8 @@ class Placer {
         if (read.source >= 0) last_reader_[read.source] = int(step);
     layout_.out_offsets.resize(std::size_t(count()));
     layout_.out_spans.resize(std::size_t(count()));
-    // Tables without a reader are the answer. They come first, so that they are copied in one piece.
+    // Tables without a reader are the answer. They get their places before all messages, so that they are copied in one
+    // piece.
     for (i64 step = 0; step < count(); ++step)
       if (last_reader_[step] < 0) measure(step), place_output(step);
   }

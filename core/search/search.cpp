@@ -47,8 +47,9 @@ class Run {
   }
 
  private:
-  // Runs iterations of depth-first search with rising limits on the root, until a solution below the limit is optimal,
-  // or no solution is better than the incumbent.
+  // Runs iterations of depth-first search with rising limits on the root. If an iteration finds a solution below its
+  // limit, this solution is optimal, and the search ends. It also ends once no solution can be better than the
+  // incumbent.
   void descend(int number) {
     const Inside inside(*this);
     GreedyDives dives(problem_, cache_, options_.seed + static_cast<std::uint64_t>(number));
@@ -153,8 +154,8 @@ class Run {
     return std::min(limit(upper_), lower_ + width_);
   }
 
-  // Doubles the step of the limit, unless this iteration visited most of all nodes visited so far. In that case,
-  // iterations grow fast enough with the same step.
+  // Doubles the step of the limit, unless this iteration visited about two thirds of all nodes so far, or more. In that
+  // case, iterations grow fast enough with the same step.
   void widen(double below) {
     const std::lock_guard lock(mutex_);
     if (below <= last_limit_) return;

@@ -50,9 +50,9 @@ class OneTree {
   static constexpr Length kNever = Length{1} << 61;
   const std::vector<Length>& rises();
 
-  // Improves multipliers by subgradient steps until the bound is above `upper` (parts), does not improve, or the steps
-  // are used up. Sets `multipliers` to the best ones, and makes their tree the last one. Returns false if there is no
-  // 1-tree.
+  // Improves multipliers by subgradient steps until the bound is above `upper` (parts), the tree is a tour, the bound
+  // does not improve, or the steps are used up. Sets `multipliers` to the best ones, and makes their tree the last one.
+  // Returns false if there is no 1-tree.
   bool ascend(const std::vector<Use>& use, Length upper, int steps, std::vector<Length>& multipliers);
 
  private:
