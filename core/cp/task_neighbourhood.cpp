@@ -66,8 +66,8 @@ void TaskNeighbourhood::release(const Values& best, Random& random) {
   for (std::size_t i = first; i < first + share; ++i) is_released_[static_cast<std::size_t>(order[i].var)] = 1;
 }
 
-// Gives units of the capacity to the tasks in the order of their starts; each task follows the last tasks on its units.
-// Units whose last task already precedes the new task are taken first, so that there are few precedences.
+// Gives units of the capacity to the tasks in the order of their starts. Precedences make each task follow the last
+// tasks on its units.
 void TaskNeighbourhood::chain(const TaskGroup& group, const Values& best) {
   struct Unit {
     Value end;

@@ -97,7 +97,8 @@ class Team {
   const pid_t process_ = getpid();
   const int threads_;
   std::vector<std::thread> helpers_;
-  // The current loop. These members change only between loops, when all items are finished.
+  // The current loop. `work_`, `last_` and `loops_` change only between loops, when all items are finished; `mutex_`
+  // guards `failure_`.
   const Work* work_ = nullptr;
   i64 last_ = 0;
   std::uint64_t loops_ = 0;

@@ -12,7 +12,7 @@
 namespace elimina::plan {
 namespace {
 
-// Two streamed tables are joined only if the bucket has at least this many times as many cells as their common scope.
+// Two streamed tables are joined only if the bucket has at least this many times as many cells as their join.
 constexpr i64 kJoinGain = 4;
 // Smallest number of combinations of a bucket for which a step may join the tables of one side.
 constexpr i64 kPackWork = i64{1} << 27;
@@ -234,7 +234,7 @@ void Writer::join(std::vector<Read>& reads, const std::vector<Read>& chosen, int
   reads.push_back({is_split_ ? add(bucket, chosen, tile(1, scope, chosen, rows), rows) : add(bucket, chosen), scope});
 }
 
-// Joins tables until one step can read all of them; those with the smallest common scope are joined first. A hopeless
+// Joins tables until one step can read all of them; those whose join has the fewest cells are joined first. A hopeless
 // bucket is planned for its figures alone, so it does not matter which of its tables are joined.
 void Writer::limit_tables(const Bucket& bucket, std::vector<Read>& reads) {
   if (reads.size() > tables_ && bucket.work <= kHopelessWork) join_equal(reads);
@@ -319,7 +319,7 @@ i64 Writer::cells_together(const Read& first, const Read& other) {
   return together;
 }
 
-// Joins pairs of streamed tables whose common scope is much smaller than the bucket; returns the resulting split.
+// Joins pairs of streamed tables if their join is much smaller than the bucket; returns the resulting split.
 Tile Writer::join_streamed(const Bucket& bucket, std::vector<Read>& reads) {
   while (true) {
     Tile split = tile(bucket.domain, bucket.scope, reads);
