@@ -24,7 +24,7 @@ SHIM = """
 #define ELIMINA_ROOM(name) static double name[1 << 16]
 using i64 = std::int64_t;
 using i32 = std::int32_t;
-using std::exp, std::fabs, std::fmax, std::log;
+using std::exp, std::fabs, std::fmax, std::log, std::min;
 struct { int x = 0; } blockIdx, threadIdx;
 struct { int x = 1; } gridDim, blockDim;
 inline double exchange_lanes(double value, int) { return value; }

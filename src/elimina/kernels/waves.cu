@@ -7,7 +7,6 @@ namespace elimina {
 
 constexpr double kLeastMessage = 1e-130, kLeastLog = -299.33606208922593;
 
-constexpr i32 kSide = 4;  // a thread loads kSide x kSide cells of a table at a time
 
 #ifndef ELIMINA_ROOM
 #define ELIMINA_ROOM(name) extern __shared__ double name[]
@@ -21,28 +20,31 @@ __device__ void raise_to(double* maximum, double value) {
     atomicMax(reinterpret_cast<unsigned long long*>(maximum), (unsigned long long)(__double_as_longlong(value)));
 }
 
-// A variable's belief is the product of its bias and of the messages that it receives; normalisers are the logarithms of the products' sums.
-// `residual` is raised to the largest change of a probability.
-__global__ void waves_beliefs(i64 variables, const i32* starts, const double* biases, const i32* edge_starts,
-                              const i32* firsts, const i32* strides, const double* messages, const double* before,
-                              double* beliefs, double* normalisers, double* residual) {
+// A variable's belief is the product of its bias and of the messages that it receives; normalisers are the logarithms of
+// the products' sums. The `count` variables of a launch have `size` states each; their numbers for one state are next to
+// each other. `residual` is raised to the largest change of a probability.
+__global__ void waves_beliefs(i64 count, i32 size, const double* biases, const i32* edge_starts, const i32* firsts,
+                              const i32* strides, const double* messages, const double* before, double* beliefs,
+                              double* normalisers, double* residual) {
   double change = 0;
-  for (i64 v = i64(blockIdx.x) * blockDim.x + threadIdx.x; v < variables; v += i64(gridDim.x) * blockDim.x) {
-    const i32 first = starts[v], last = starts[v + 1];
+  for (i64 v = i64(blockIdx.x) * blockDim.x + threadIdx.x; v < count; v += i64(gridDim.x) * blockDim.x) {
+    const i32 begin = edge_starts[v], end = edge_starts[v + 1];
+    const i64 last = v + size * count;
     double peak = -std::numeric_limits<double>::infinity();
-    for (i32 at = first; at < last; ++at) {
+    i64 at = v;
+    for (i32 x = 0; x < size; ++x, at += count) {
       double log = biases[at];
-      for (i32 e = edge_starts[v]; e < edge_starts[v + 1]; ++e)
-        log += messages[firsts[e] + i64(at - first) * strides[e]];
+      for (i32 e = begin; e < end; ++e) log += messages[firsts[e] + i64(x) * strides[e]];
       beliefs[at] = log;
       peak = fmax(peak, log);
     }
     double total = 0;
-    for (i32 at = first; at < last; ++at) total += exp(beliefs[at] - peak);
+    for (at = v; at < last; at += count) total += exp(beliefs[at] - peak);
     const double normaliser = peak + log(total);
-    for (i32 at = first; at < last; ++at) {
-      beliefs[at] -= normaliser;
-      change = fmax(change, fabs(exp(beliefs[at]) - exp(before[at])));
+    for (at = v; at < last; at += count) {
+      const double belief = beliefs[at] - normaliser;
+      beliefs[at] = belief;
+      change = fmax(change, fabs(exp(belief) - exp(before[at])));
     }
     normalisers[v] = normaliser;
   }
@@ -54,7 +56,8 @@ struct WaveFactor {
   i64 count, number;
   int axes;
   const i32* sizes;
-  const i32* scopes;  // start of each variable's belief, axis by axis
+  const i32* scopes;          // position of each variable's belief in its first state, axis by axis
+  const i32* belief_strides;  // for each axis, the distance between a belief's states
   const double *tables, *beliefs, *messages;
   double* room;
   i32 step;
@@ -71,7 +74,7 @@ struct WaveFactor {
       const double* belief = beliefs + scopes[at(a)];
       double peak = -std::numeric_limits<double>::infinity();
       for (i32 x = 0; x < sizes[a]; ++x) {
-        const double log = belief[x] - messages[at(offset + x)];
+        const double log = belief[i64(x) * belief_strides[a]] - messages[at(offset + x)];
         room_at(offset + x) = log;
         peak = fmax(peak, log);
       }
@@ -108,6 +111,55 @@ struct WaveFactor {
     }
     return total;
   }
+
+  // For a table of two axes: replaces the messages to the rows by the rows' sums, each cell times the message to its
+  // column, and writes the columns' sums behind the messages to the columns. Each cell is read once, kSide x kSide cells
+  // at a time. `kWhole`: true if both sizes are multiples of kSide.
+  template <i32 kSide, bool kWhole>
+  __device__ void sum_rows_and_columns() const {
+    const i32 rows = sizes[0], columns = sizes[1];
+    double* const row_room = room;
+    double* const column_room = room + rows * step;
+    double* const sum_room = column_room + columns * step;
+    for (i32 y = 0; y < columns; ++y) sum_room[y * step] = 0;
+    const i64 row_stride = columns * count;
+    for (i32 top = 0; top < rows; top += kSide) {
+      const i32 height = kWhole ? kSide : min(kSide, rows - top);
+      double received[kSide], totals[kSide];
+#pragma unroll
+      for (i32 i = 0; i < kSide; ++i) {
+        received[i] = i < height ? row_room[(top + i) * step] : 0;
+        totals[i] = 0;
+      }
+      const double* corner = tables + top * row_stride + number;
+      for (i32 left = 0; left < columns; left += kSide, corner += kSide * count) {
+        const i32 width = kWhole ? kSide : min(kSide, columns - left);
+        double cells[kSide][kSide];
+        const double* row = corner;
+#pragma unroll
+        for (i32 i = 0; i < kSide; ++i, row += row_stride) {
+          const double* cell = row;
+#pragma unroll
+          for (i32 j = 0; j < kSide; ++j, cell += count) cells[i][j] = i < height && j < width ? *cell : 0;
+        }
+#pragma unroll
+        for (i32 j = 0; j < kSide; ++j) {
+          if (j >= width) continue;
+          const double weight = column_room[(left + j) * step];
+          double sum = sum_room[(left + j) * step];
+#pragma unroll
+          for (i32 i = 0; i < kSide; ++i) {
+            totals[i] += cells[i][j] * weight;
+            sum += cells[i][j] * received[i];
+          }
+          sum_room[(left + j) * step] = sum;
+        }
+      }
+#pragma unroll
+      for (i32 i = 0; i < kSide; ++i)
+        if (i < height) row_room[(top + i) * step] = totals[i];
+    }
+  }
 };
 
 // Replaces the message to an axis by the logarithms of `sums`, relative to the largest sum. The new message is damped: it
@@ -125,52 +177,18 @@ __device__ void send(const WaveFactor& factor, double* messages, int axis, i64 o
 }
 
 // Messages of a class: sums of each factor's table times the messages to its other variables. `damping`: share of the old message.
-__global__ void waves_messages(i64 count, i32 axes, const i32* sizes, const i32* scopes, const double* tables,
+__global__ void waves_messages(i64 count, i32 axes, const i32* sizes, const i32* scopes, const i32* belief_strides, const double* tables,
                                const double* beliefs, double* messages, const double* damping) {
   ELIMINA_ROOM(room);
   const double share = *damping;
   for (i64 k = i64(blockIdx.x) * blockDim.x + threadIdx.x; k < count; k += i64(gridDim.x) * blockDim.x) {
-    const WaveFactor factor{count, k, axes, sizes, scopes, tables, beliefs, messages, room + threadIdx.x, i32(blockDim.x)};
+    const WaveFactor factor{count, k, axes, sizes, scopes, belief_strides, tables, beliefs, messages, room + threadIdx.x, i32(blockDim.x)};
     factor.set_cavities();
     if (axes == 2) {
-      // Both messages in one pass over the cells. The sums of rows overwrite the received messages of the rows' states,
-      // which are not read again.
       const i32 rows = sizes[0], columns = sizes[1];
-      for (i32 y = 0; y < columns; ++y) factor.room_at(rows + columns + y) = 0;
-      for (i32 top = 0; top < rows; top += kSide) {
-        const i32 height = min(kSide, rows - top);
-        double received[kSide], totals[kSide];
-#pragma unroll
-        for (i32 i = 0; i < kSide; ++i) {
-          received[i] = i < height ? factor.room_at(top + i) : 0;
-          totals[i] = 0;
-        }
-        for (i32 left = 0; left < columns; left += kSide) {
-          const i32 width = min(kSide, columns - left);
-          double cells[kSide][kSide];
-#pragma unroll
-          for (i32 i = 0; i < kSide; ++i)
-#pragma unroll
-            for (i32 j = 0; j < kSide; ++j)
-              cells[i][j] = i < height && j < width ? tables[factor.at(i64(top + i) * columns + left + j)] : 0;
-#pragma unroll
-          for (i32 j = 0; j < kSide; ++j) {
-            if (j >= width) continue;
-            const double weight = factor.room_at(rows + left + j);
-            double& column = factor.room_at(rows + columns + left + j);
-            double sum = column;
-#pragma unroll
-            for (i32 i = 0; i < kSide; ++i) {
-              totals[i] += cells[i][j] * weight;
-              sum += cells[i][j] * received[i];
-            }
-            column = sum;
-          }
-        }
-#pragma unroll
-        for (i32 i = 0; i < kSide; ++i)
-          if (i < height) factor.room_at(top + i) = totals[i];
-      }
+      if (rows % 4 == 0 && columns % 4 == 0) factor.sum_rows_and_columns<4, true>();
+      else if (rows == 2 && columns == 2) factor.sum_rows_and_columns<2, true>();
+      else factor.sum_rows_and_columns<4, false>();
       send(factor, messages, 0, 0, share, [&](i32 x) { return factor.room_at(x); });
       send(factor, messages, 1, rows, share, [&](i32 y) { return factor.room_at(rows + columns + y); });
       continue;
@@ -186,11 +204,11 @@ __global__ void waves_messages(i64 count, i32 axes, const i32* sizes, const i32*
 }
 
 // Logarithm of each factor's sum: of its table times the messages to its variables.
-__global__ void waves_sums(i64 count, i32 axes, const i32* sizes, const i32* scopes, const double* tables,
+__global__ void waves_sums(i64 count, i32 axes, const i32* sizes, const i32* scopes, const i32* belief_strides, const double* tables,
                            const double* beliefs, const double* messages, double* logs) {
   ELIMINA_ROOM(room);
   for (i64 k = i64(blockIdx.x) * blockDim.x + threadIdx.x; k < count; k += i64(gridDim.x) * blockDim.x) {
-    const WaveFactor factor{count, k, axes, sizes, scopes, tables, beliefs, messages, room + threadIdx.x, i32(blockDim.x)};
+    const WaveFactor factor{count, k, axes, sizes, scopes, belief_strides, tables, beliefs, messages, room + threadIdx.x, i32(blockDim.x)};
     const double log_scale = factor.set_cavities();
     logs[k] = log_scale + log(factor.sum(-1, 0));
   }

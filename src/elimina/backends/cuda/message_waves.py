@@ -23,8 +23,47 @@ ROOM_BYTES, MIN_THREADS = 48 << 10, 16
 Floats = NDArray[np.float64]
 
 
+class _Ranks(NamedTuple):
+    """Variables in the sequence of their sizes. The beliefs of equal sizes lie together, state after state.
+
+    Attributes:
+        order: Variables by rank.
+        classes: For each size, its ranks and the cells of its beliefs.
+        firsts: Position of each variable's belief in its first state.
+        strides: For each variable, the distance between its belief's states.
+    """
+
+    order: NDArray[np.int64]
+    classes: tuple[tuple[int, slice, slice], ...]
+    firsts: NDArray[np.int32]
+    strides: NDArray[np.int32]
+
+    @staticmethod
+    def of(sizes: NDArray[np.int64]) -> _Ranks:
+        order = np.argsort(sizes, kind="stable")
+        firsts, strides = np.empty(len(sizes), np.int32), np.empty(len(sizes), np.int32)
+        classes, cell = [], 0
+        for ranks in np.split(np.arange(len(sizes)), np.flatnonzero(np.diff(sizes[order])) + 1):
+            members = order[ranks]
+            size = int(sizes[members[0]])
+            firsts[members], strides[members] = cell + np.arange(len(members)), len(members)
+            cells = slice(cell, cell + size * len(members))
+            classes.append((size, slice(int(ranks[0]), int(ranks[-1]) + 1), cells))
+            cell = cells.stop
+        return _Ranks(order, tuple(classes), firsts, strides)
+
+    def cells_by_variable(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return, for each cell of the beliefs, its place if variables follow each other by number.
+
+        Args:
+            starts: Place of each variable's first state.
+        """
+        by_class = [(starts[self.order[ranks]] + np.arange(size)[:, None]).ravel() for size, ranks, _ in self.classes]
+        return np.concatenate(by_class)
+
+
 class _Edges(NamedTuple):
-    """Messages in the order of their receivers.
+    """Messages in the order of their receivers' ranks.
 
     Attributes:
         starts: Number of each variable's first message; then the number of all messages.
@@ -37,19 +76,21 @@ class _Edges(NamedTuple):
     strides: NDArray[np.int32]
 
 
-def _edges(variables: int, classes: Sequence[FactorClass]) -> _Edges:
+def _edges(variables: NDArray[np.int64], classes: Sequence[FactorClass]) -> _Edges:
+    ranks = np.empty_like(variables)
+    ranks[variables] = np.arange(len(variables))
     receivers, firsts, strides = [np.empty(0, np.int64)], [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     base = 0
     for factors in classes:
         offsets = itertools.accumulate(factors.sizes[:-1], initial=0)
         for offset, scope in zip(offsets, factors.scopes, strict=True):
-            receivers.append(scope)
+            receivers.append(ranks[scope])
             firsts.append(base + offset * factors.factor_count + np.arange(factors.factor_count))
             strides.append(np.full(factors.factor_count, factors.factor_count))
         base += factors.message_cells
     receiver = np.concatenate(receivers)
     order = np.argsort(receiver, kind="stable")
-    starts = np.searchsorted(receiver[order], np.arange(variables + 1))
+    starts = np.searchsorted(receiver[order], np.arange(len(variables) + 1))
     first, stride = np.concatenate(firsts)[order], np.concatenate(strides)[order]
     return _Edges(starts.astype(np.int32), first.astype(np.int32), stride.astype(np.int32))
 
@@ -79,11 +120,12 @@ class MessageWaves:
     def __init__(
         self, device: CudaDevice, cupy: Any, sizes: NDArray[np.int64], biases: Floats, classes: Sequence[FactorClass]
     ) -> None:
-        self._device, self._cupy, self._variables = device, cupy, len(sizes)
-        starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-        edges = _edges(len(sizes), classes)
-        self._starts, self._biases = cupy.asarray(starts), cupy.asarray(biases)
-        self._edges = [cupy.asarray(numbers) for numbers in edges]
+        self._device, self._cupy = device, cupy
+        ranks = _Ranks.of(sizes)
+        self._variable_classes = ranks.classes
+        self._cells = ranks.cells_by_variable(np.cumsum(sizes) - sizes)
+        self._biases = cupy.asarray(biases[self._cells])
+        self._edges = [cupy.asarray(numbers) for numbers in _edges(ranks.order, classes)]
         self._beliefs = [cupy.zeros(len(biases)) for _ in range(2)]
         self._normalisers, self._residual, self._damping = cupy.empty(len(sizes)), cupy.zeros(1), cupy.zeros(1)
         bounds = itertools.accumulate((factors.message_cells for factors in classes), initial=0)
@@ -96,7 +138,8 @@ class MessageWaves:
                     factors.factor_count,
                     np.int32(len(factors.sizes)),
                     cupy.asarray(np.array(factors.sizes, dtype=np.int32)),
-                    cupy.asarray(np.ascontiguousarray(starts[factors.scopes])),
+                    cupy.asarray(np.ascontiguousarray(ranks.firsts[factors.scopes])),
+                    cupy.asarray(ranks.strides[factors.scopes[:, 0]]),
                     cupy.asarray(np.ascontiguousarray(factors.tables)),
                 ),
                 self._messages[slice(*ends)],
@@ -123,9 +166,12 @@ class MessageWaves:
 
     def _update_beliefs(self) -> None:
         self._beliefs.reverse()
-        lists = self._starts, self._biases, *self._edges
-        numbers = self._messages, self._beliefs[1], self._beliefs[0], self._normalisers, self._residual
-        self._launch("waves_beliefs", self._variables, (self._variables, *lists, *numbers), THREADS)
+        starts, firsts, strides = self._edges
+        for size, ranks, cells in self._variable_classes:
+            count, biases = ranks.stop - ranks.start, self._biases[cells]
+            lists = starts[ranks.start : ranks.stop + 1], firsts, strides, self._messages
+            beliefs = self._beliefs[1][cells], self._beliefs[0][cells], self._normalisers[ranks], self._residual
+            self._launch("waves_beliefs", count, (count, np.int32(size), biases, *lists, *beliefs), THREADS)
 
     def _two_waves(self) -> None:
         # Each wave swaps the old and the new beliefs. After two waves they are in place again, so the recorded graph
@@ -162,5 +208,6 @@ class MessageWaves:
 
     def marginals(self) -> Floats:
         """Return the probabilities of all states, those of one variable after another."""
-        marginals: Floats = self._cupy.asnumpy(self._cupy.exp(self._beliefs[0]))
+        marginals = np.empty(len(self._cells))
+        marginals[self._cells] = self._cupy.asnumpy(self._cupy.exp(self._beliefs[0]))
         return marginals
