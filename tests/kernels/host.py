@@ -20,6 +20,7 @@ SHIM = """
 #include <cstring>
 #include <limits>
 #define __device__
+#define __restrict__
 #define __global__ extern "C"
 #define ELIMINA_ROOM(name) static double name[1 << 16]
 using i64 = std::int64_t;

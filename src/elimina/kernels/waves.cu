@@ -1,12 +1,12 @@
-// Belief propagation in waves: all beliefs of variables, then all messages of factors. Messages are logarithms of at most 0, one for each state
-// of a factor's variable. The factors of a class have the same sizes, and their values of one cell are next to each
-// other.
+// Belief propagation in waves: all beliefs of variables, then all messages of factors. Messages are logarithms of at
+// most 0, one for each state of a factor's variable. The factors of a class have the same sizes, and their values of one
+// cell are next to each other.
 #include "common.cuh"
 
 namespace elimina {
 
 constexpr double kLeastMessage = 1e-130, kLeastLog = -299.33606208922593;
-
+constexpr i32 kFlight = 4;  // numbers that a thread loads before it uses the first of them
 
 #ifndef ELIMINA_ROOM
 #define ELIMINA_ROOM(name) extern __shared__ double name[]
@@ -23,15 +23,18 @@ __device__ void raise_to(double* maximum, double value) {
 // A variable's belief is the product of its bias and of the messages that it receives; normalisers are the logarithms of
 // the products' sums. The `count` variables of a launch have `size` states each; their numbers for one state are next to
 // each other. `residual` is raised to the largest change of a probability.
-__global__ void waves_beliefs(i64 count, i32 size, const double* biases, const i32* edge_starts, const i32* firsts,
-                              const i32* strides, const double* messages, const double* before, double* beliefs,
-                              double* normalisers, double* residual) {
+__global__ void waves_beliefs(i64 count, i32 size, const double* __restrict__ biases,
+                              const i32* __restrict__ edge_starts, const i32* __restrict__ firsts,
+                              const i32* __restrict__ strides, const double* __restrict__ messages,
+                              const double* __restrict__ before, double* __restrict__ beliefs,
+                              double* __restrict__ normalisers, double* residual) {
   double change = 0;
   for (i64 v = i64(blockIdx.x) * blockDim.x + threadIdx.x; v < count; v += i64(gridDim.x) * blockDim.x) {
     const i32 begin = edge_starts[v], end = edge_starts[v + 1];
     const i64 last = v + size * count;
     double peak = -std::numeric_limits<double>::infinity();
     i64 at = v;
+#pragma unroll 4
     for (i32 x = 0; x < size; ++x, at += count) {
       double log = biases[at];
       for (i32 e = begin; e < end; ++e) log += messages[firsts[e] + i64(x) * strides[e]];
@@ -41,6 +44,7 @@ __global__ void waves_beliefs(i64 count, i32 size, const double* biases, const i
     double total = 0;
     for (at = v; at < last; at += count) total += exp(beliefs[at] - peak);
     const double normaliser = peak + log(total);
+#pragma unroll 4
     for (at = v; at < last; at += count) {
       const double belief = beliefs[at] - normaliser;
       beliefs[at] = belief;
@@ -73,10 +77,18 @@ struct WaveFactor {
     for (int a = 0; a < axes; ++a) {
       const double* belief = beliefs + scopes[at(a)];
       double peak = -std::numeric_limits<double>::infinity();
-      for (i32 x = 0; x < sizes[a]; ++x) {
-        const double log = belief[i64(x) * belief_strides[a]] - messages[at(offset + x)];
-        room_at(offset + x) = log;
-        peak = fmax(peak, log);
+      for (i32 first = 0; first < sizes[a]; first += kFlight) {
+        const i32 here = sizes[a] - first;
+        double logs[kFlight];
+#pragma unroll
+        for (i32 i = 0; i < kFlight; ++i)
+          if (i < here) logs[i] = belief[i64(first + i) * belief_strides[a]] - messages[at(offset + first + i)];
+#pragma unroll
+        for (i32 i = 0; i < kFlight; ++i) {
+          if (i >= here) continue;
+          room_at(offset + first + i) = logs[i];
+          peak = fmax(peak, logs[i]);
+        }
       }
       for (i32 x = 0; x < sizes[a]; ++x) room_at(offset + x) = exp(room_at(offset + x) - peak);
       log_scale += peak;
@@ -112,9 +124,9 @@ struct WaveFactor {
     return total;
   }
 
-  // For a table of two axes: replaces the messages to the rows by the rows' sums, each cell times the message to its
-  // column, and writes the columns' sums behind the messages to the columns. Each cell is read once, kSide x kSide cells
-  // at a time. `kWhole`: true if both sizes are multiples of kSide.
+  // The table has two axes. Replaces the messages to the rows by the rows' sums, each cell times the message to its
+  // column, and writes the columns' sums behind the messages to the columns. Each cell is read once, kSide x kSide
+  // cells at a time. `kWhole`: true if both sizes are multiples of kSide.
   template <i32 kSide, bool kWhole>
   __device__ void sum_rows_and_columns() const {
     const i32 rows = sizes[0], columns = sizes[1];
@@ -169,20 +181,30 @@ __device__ void send(const WaveFactor& factor, double* messages, int axis, i64 o
   double peak = 0;
   for (i32 x = 0; x < factor.sizes[axis]; ++x) peak = fmax(peak, sums(x));
   const double log_peak = log(fmax(peak, kLeastMessage));
-  for (i32 x = 0; x < factor.sizes[axis]; ++x) {
-    const double message = fmax(log(fmax(sums(x), kLeastMessage)) - log_peak, kLeastLog);
-    const i64 at = factor.at(offset + x);
-    messages[at] = message + damping * (messages[at] - message);
+  for (i32 first = 0; first < factor.sizes[axis]; first += kFlight) {
+    const i32 here = factor.sizes[axis] - first;
+    double old[kFlight];
+#pragma unroll
+    for (i32 i = 0; i < kFlight; ++i)
+      if (i < here) old[i] = messages[factor.at(offset + first + i)];
+#pragma unroll
+    for (i32 i = 0; i < kFlight; ++i) {
+      if (i >= here) continue;
+      const double message = fmax(log(fmax(sums(first + i), kLeastMessage)) - log_peak, kLeastLog);
+      messages[factor.at(offset + first + i)] = message + damping * (old[i] - message);
+    }
   }
 }
 
-// Messages of a class: sums of each factor's table times the messages to its other variables. `damping`: share of the old message.
-__global__ void waves_messages(i64 count, i32 axes, const i32* sizes, const i32* scopes, const i32* belief_strides, const double* tables,
-                               const double* beliefs, double* messages, const double* damping) {
+// Messages of a class: sums of each factor's table times the messages to its other variables. `damping`: share of the old
+// message.
+__global__ void waves_messages(i64 count, i32 axes, const i32* sizes, const i32* scopes, const i32* belief_strides,
+                               const double* tables, const double* beliefs, double* messages, const double* damping) {
   ELIMINA_ROOM(room);
   const double share = *damping;
   for (i64 k = i64(blockIdx.x) * blockDim.x + threadIdx.x; k < count; k += i64(gridDim.x) * blockDim.x) {
-    const WaveFactor factor{count, k, axes, sizes, scopes, belief_strides, tables, beliefs, messages, room + threadIdx.x, i32(blockDim.x)};
+    const WaveFactor factor{
+        count, k, axes, sizes, scopes, belief_strides, tables, beliefs, messages, room + threadIdx.x, i32(blockDim.x)};
     factor.set_cavities();
     if (axes == 2) {
       const i32 rows = sizes[0], columns = sizes[1];
@@ -204,11 +226,12 @@ __global__ void waves_messages(i64 count, i32 axes, const i32* sizes, const i32*
 }
 
 // Logarithm of each factor's sum: of its table times the messages to its variables.
-__global__ void waves_sums(i64 count, i32 axes, const i32* sizes, const i32* scopes, const i32* belief_strides, const double* tables,
-                           const double* beliefs, const double* messages, double* logs) {
+__global__ void waves_sums(i64 count, i32 axes, const i32* sizes, const i32* scopes, const i32* belief_strides,
+                           const double* tables, const double* beliefs, const double* messages, double* logs) {
   ELIMINA_ROOM(room);
   for (i64 k = i64(blockIdx.x) * blockDim.x + threadIdx.x; k < count; k += i64(gridDim.x) * blockDim.x) {
-    const WaveFactor factor{count, k, axes, sizes, scopes, belief_strides, tables, beliefs, messages, room + threadIdx.x, i32(blockDim.x)};
+    const WaveFactor factor{
+        count, k, axes, sizes, scopes, belief_strides, tables, beliefs, messages, room + threadIdx.x, i32(blockDim.x)};
     const double log_scale = factor.set_cavities();
     logs[k] = log_scale + log(factor.sum(-1, 0));
   }

@@ -28,9 +28,9 @@ class _Ranks(NamedTuple):
 
     Attributes:
         order: Variables by rank.
-        classes: For each size, its ranks and the cells of its beliefs.
+        classes: Sizes, each with the ranks of its variables and the cells of their beliefs.
         firsts: Position of each variable's belief in its first state.
-        strides: For each variable, the distance between its belief's states.
+        strides: Distance between neighbouring states in each variable's belief.
     """
 
     order: NDArray[np.int64]

@@ -225,7 +225,7 @@ class CudaSession:
             try:
                 yield cupy, self.view(self._program.dtype, 0, (cells,), (item,), self._backend.number)
             finally:
-                # Work that is still queued may use arrays that are freed when the caller ends.
+                # The caller's arrays are freed next, and queued work may still use them.
                 self._stream.synchronize()
                 self._staged.clear()
 
