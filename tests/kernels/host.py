@@ -19,7 +19,7 @@ SHIM = """
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#define __device__
+#define __device__ inline
 #define __restrict__
 #define __global__ extern "C"
 #define ELIMINA_ROOM(name) static double name[1 << 16]

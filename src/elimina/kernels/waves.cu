@@ -6,11 +6,26 @@
 namespace elimina {
 
 constexpr double kLeastMessage = 1e-130, kLeastLog = -299.33606208922593;
-constexpr i32 kFlight = 4;  // numbers that a thread loads before it uses the first of them
 
 #ifndef ELIMINA_ROOM
 #define ELIMINA_ROOM(name) extern __shared__ double name[]
 #endif
+
+// Calls `use(i, load(i))` for 0 <= i < `count`. Several numbers are loaded before the first of them is used, because
+// `use` may write memory, after which the compiler puts all later loads.
+template <class Load, class Use>
+__device__ void for_loaded(i32 count, Load load, Use use) {
+  constexpr i32 together = 4;
+  i32 first = 0;
+  for (; first + together <= count; first += together) {
+    double values[together];
+#pragma unroll
+    for (i32 i = 0; i < together; ++i) values[i] = load(first + i);
+#pragma unroll
+    for (i32 i = 0; i < together; ++i) use(first + i, values[i]);
+  }
+  for (; first < count; ++first) use(first, load(first));
+}
 
 // Raises `*maximum` to the largest value of the calling threads, by one atomic operation a warp. All numbers must be at
 // least 0, as their bits are compared.
@@ -77,19 +92,12 @@ struct WaveFactor {
     for (int a = 0; a < axes; ++a) {
       const double* belief = beliefs + scopes[at(a)];
       double peak = -std::numeric_limits<double>::infinity();
-      for (i32 first = 0; first < sizes[a]; first += kFlight) {
-        const i32 here = sizes[a] - first;
-        double logs[kFlight];
-#pragma unroll
-        for (i32 i = 0; i < kFlight; ++i)
-          if (i < here) logs[i] = belief[i64(first + i) * belief_strides[a]] - messages[at(offset + first + i)];
-#pragma unroll
-        for (i32 i = 0; i < kFlight; ++i) {
-          if (i >= here) continue;
-          room_at(offset + first + i) = logs[i];
-          peak = fmax(peak, logs[i]);
-        }
-      }
+      for_loaded(
+          sizes[a], [&](i32 x) { return belief[i64(x) * belief_strides[a]] - messages[at(offset + x)]; },
+          [&](i32 x, double log) {
+            room_at(offset + x) = log;
+            peak = fmax(peak, log);
+          });
       for (i32 x = 0; x < sizes[a]; ++x) room_at(offset + x) = exp(room_at(offset + x) - peak);
       log_scale += peak;
       offset += sizes[a];
@@ -181,19 +189,12 @@ __device__ void send(const WaveFactor& factor, double* messages, int axis, i64 o
   double peak = 0;
   for (i32 x = 0; x < factor.sizes[axis]; ++x) peak = fmax(peak, sums(x));
   const double log_peak = log(fmax(peak, kLeastMessage));
-  for (i32 first = 0; first < factor.sizes[axis]; first += kFlight) {
-    const i32 here = factor.sizes[axis] - first;
-    double old[kFlight];
-#pragma unroll
-    for (i32 i = 0; i < kFlight; ++i)
-      if (i < here) old[i] = messages[factor.at(offset + first + i)];
-#pragma unroll
-    for (i32 i = 0; i < kFlight; ++i) {
-      if (i >= here) continue;
-      const double message = fmax(log(fmax(sums(first + i), kLeastMessage)) - log_peak, kLeastLog);
-      messages[factor.at(offset + first + i)] = message + damping * (old[i] - message);
-    }
-  }
+  for_loaded(
+      factor.sizes[axis], [&](i32 x) { return messages[factor.at(offset + x)]; },
+      [&](i32 x, double old) {
+        const double message = fmax(log(fmax(sums(x), kLeastMessage)) - log_peak, kLeastLog);
+        messages[factor.at(offset + x)] = message + damping * (old - message);
+      });
 }
 
 // Messages of a class: sums of each factor's table times the messages to its other variables. `damping`: share of the old
