@@ -30,6 +30,8 @@ def search_to_the_end(facts: Facts, row: Row) -> Portfolio:
         seconds *= 2
         yield by_search(problem, options, run, paused, seconds)
     result, failure = yield by_search(problem, options, run, paused)
-    # The search fails if the factors do not fit or costs are too large. The text about the plan's memory is more
-    # helpful than the search's error.
-    return Attempt(result, failure and MemoryLimitError(reason))
+    if failure is not None and reason:
+        # The search fails if the factors do not fit or costs are too large. The text about the plan's memory is more
+        # helpful than the search's error.
+        failure = MemoryLimitError(reason)
+    return Attempt(result, failure)
