@@ -1,6 +1,6 @@
-// AllDifferent's filtering (include/elimina/different.hpp): changes are written first, then subsets are divided, each by a team of
-// blocks, or several one after another by a single block, whose state (board) is in shared memory. Blocks wait for each other, so
-// all have to be resident.
+// AllDifferent's filtering (include/elimina/different.hpp). Changes are written first, then subsets are divided. A team of
+// blocks divides one subset, or a single block divides several, one after another; the state of a division (board) is in
+// shared memory. Blocks wait for each other, so all have to be resident.
 #include <elimina/different.hpp>
 
 #include "intrinsics.cuh"

@@ -60,7 +60,7 @@ _CONVERGED_CHANGE = 1e-7
 _STEADY_CHANGE = 0.01
 """Trees count as converged if the mean change in the last pass is at most this share of that in the first one."""
 
-_LEAST_CONTRACTION = 0.5
+_MAX_CHANGE_RATIO = 0.5
 """Largest ratio of consecutive changes at which passes are assumed to converge."""
 
 _MAX_REPETITIONS, _MAX_ORDERS = 2, 9
@@ -286,7 +286,7 @@ class _Estimator:
             if not np.isfinite(current.shares).all():
                 break
             changes.append(float(self._distances(current, previous).mean()))
-            is_contracting = len(changes) == 1 or changes[-1] < _LEAST_CONTRACTION * changes[-2]
+            is_contracting = len(changes) == 1 or changes[-1] < _MAX_CHANGE_RATIO * changes[-2]
             if not self._finals:
                 yield self._estimate(current, *self._errors(first, previous, current, is_contracting), trees)
             previous = current

@@ -35,8 +35,10 @@ def device_memory(cupy: Any, device: int) -> DeviceMemory:
 
 
 timers: dict[int, threading.Timer] = {}
+"""By GPU: a timer that frees the idle memory of earlier programs."""
+
 return_locks: dict[int, threading.Lock] = {}
-"""By GPU: timers for freeing the idle memory of earlier programs, and locks to hold while memory is freed."""
+"""By GPU: a lock to hold while its idle memory is freed."""
 
 
 def keep_idle(device: int) -> None:
