@@ -381,3 +381,26 @@ def test_a_structure_of_another_type_is_named():
         TypeError, match=r"structure is \[\('rain', 'wet'\)\] \(list\); .* mapping from each variable to its p"
     ):
         elimina.fit(edges, {"rain": ["no"], "wet": ["no"]})
+
+
+def test_whole_floats_are_integer_states():
+    """pandas stores integers as floats if a cell of their column is missing."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [0, 1, None, 2, 1]})
+    assert frame["a"].dtype == float
+    model = elimina.fit({"a": []}, frame, prior=0).model
+    assert model["a"].states == (0, 1, 2)
+    np.testing.assert_allclose(model.factors[0].values, [0.25, 0.5, 0.25], atol=1e-3)
+
+
+def test_states_of_arrow_tables():
+    arrow = pytest.importorskip("pyarrow")
+    columns = {"a": ["x", "y", None, "y"], "b": [1, 2, 3, 3]}
+    model = elimina.fit({"a": [], "b": ["a"]}, arrow.table(columns)).model
+    assert model["a"].states == ("x", "y")
+    assert model["b"].states == (1, 2, 3)
+
+
+def test_states_that_are_no_states_get_advice():
+    with pytest.raises(InputError, match="a state is str, int or bool: divide numbers into intervals"):
+        elimina.fit({"a": []}, {"a": [0.5, 0.25]})

@@ -20,7 +20,7 @@ from elimina._core import TextError
 from elimina.display import with_types_as_written
 from elimina.errors import FormatError, InputError, source_text
 from elimina.io.files import COMPRESSIONS, load
-from elimina.model.cells import UNOBSERVED, index_of_cell
+from elimina.model.cells import UNOBSERVED, index_of_cell, without_point
 from elimina.model.model import Model, variable_indices
 from elimina.model.states import State, is_missing, native
 from elimina.model.variable import Variable, find_text, index_of_text
@@ -292,11 +292,12 @@ def cases_from_frame(frame: Any, model: Model, *, indices: bool = False, ignore_
 def states_in_frame(frame: Any, names: Sequence[str]) -> dict[str, list[State]]:
     """Return the states in columns of a frame: sorted if all have one type, else in the order of their first cells.
 
-    The states of a column of categories are its categories, in their order.
+    The states of a column of categories are its categories, in their order. Whole floats are integers, since pandas
+    stores a column of integers with missing cells as floats.
 
     Args:
-        frame: A data frame of pandas or Polars, a mapping from names to sequences, a list of mappings, or a structured
-            array.
+        frame: A data frame of pandas or Polars, a table of PyArrow, a mapping from names to sequences, a list of
+            mappings, or a structured array.
         names: Names of the columns.
 
     Raises:
@@ -316,9 +317,11 @@ def states_in_frame(frame: Any, names: Sequence[str]) -> dict[str, list[State]]:
         cells = column if categories is None else categories
         if isinstance(cells, str | bytes) or not arguments.is_iterable(cells):
             raise arguments.wrong_type(f"column {name!r}", cells, "a sequence of states")
-        if hasattr(cells, "to_list"):
-            cells = cells.to_list()
-        distinct = dict.fromkeys(native(cell) for cell in cells if not is_missing(cell) and isinstance(cell, Hashable))
+        conversion = getattr(cells, "to_list", None) or getattr(cells, "to_pylist", None)  # PyArrow has the latter
+        if conversion is not None:
+            cells = conversion()
+        present = (native(cell) for cell in cells if not is_missing(cell) and isinstance(cell, Hashable))
+        distinct = dict.fromkeys(map(without_point, present))
         if not distinct:
             raise InputError(
                 f"column {name!r} is missing or empty, so its states are unknown: give them, states={{{name!r}: [...]}}"

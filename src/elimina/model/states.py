@@ -105,7 +105,8 @@ def _plain(name: str, state: Any) -> State:
     if isinstance(state, int):
         return int(state)
     raise InputError(
-        f"variable {name!r} has the state {state!r}, a {type(state).__name__}; a state is str, int or bool"
+        f"variable {name!r} has the state {state!r}, a {type(state).__name__}; a state is str, int or bool: "
+        "divide numbers into intervals, and write other values as text"
     )
 
 
