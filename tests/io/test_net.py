@@ -187,3 +187,11 @@ def test_flat_and_nested_data_are_the_same(tmp_path):
         tmp_path, NET.replace("((( .5", "( .5").replace(".25 ))", ".25").replace("((0.3", "0.3").replace("1)))", "1)")
     )
     np.testing.assert_array_equal(flat.factors[1].values, read(tmp_path, NET).factors[1].values)
+
+
+def test_rounding_below_0_is_taken_as_0(tmp_path, caplog):
+    model = read(tmp_path, NET.replace("0.2 8e-1", "1.0 -1.1920929e-07"))
+    np.testing.assert_array_equal(model.factors[0].values, [1, 0])
+    assert "'rain' has 1 number below 0 by rounding, such as -1.19209e-07: taken as 0" in caplog.text
+    with pytest.raises(FormatError, match="non-negative probability of 'rain', found -2e-06"):
+        read(tmp_path, NET.replace("0.2 8e-1", "1.0 -2e-06"))

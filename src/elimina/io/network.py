@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Protocol
@@ -14,6 +15,7 @@ from elimina.errors import InputError, UnsupportedError
 from elimina.model.model import Model
 from elimina.model.table import Table
 from elimina.model.variable import Variable, texts_of
+from elimina.number_texts import counted
 from elimina.option_names import by_interface
 
 Conditional = tuple[tuple[int, ...], NDArray[np.float64]]
@@ -21,6 +23,12 @@ Conditional = tuple[tuple[int, ...], NDArray[np.float64]]
 
 MAX_TABLE_CELLS = 10**8
 """Largest number of cells of a table in a file."""
+
+
+_MAX_ROUNDING_BELOW_0 = 1e-6
+"""Largest distance below 0 of a probability that is attributed to rounding: programs compute 1 - p in 32-bit floats."""
+
+_logger = logging.getLogger("elimina")
 
 
 def not_a_network(format_name: str) -> InputError:
@@ -184,6 +192,19 @@ def read_utilities(source: Located, data: bytes, count: int, owner: str) -> NDAr
     return _read_numbers(source, data, count, owner, ("value", "values"), is_signed=True)
 
 
+def _without_rounding_below_0(values: NDArray[np.float64], owner: str) -> NDArray[np.float64]:
+    """Return probabilities with 0 instead of the negative numbers that rounding of 32-bit floats leaves."""
+    is_rounding = (values < 0) & (values >= -_MAX_ROUNDING_BELOW_0)
+    if is_rounding.any():
+        _logger.warning(
+            "%r has %s below 0 by rounding, such as %g: taken as 0",
+            owner,
+            counted(int(is_rounding.sum()), "number"),
+            values[is_rounding].min(),
+        )
+    return np.where(is_rounding, 0.0, values)
+
+
 def _read_numbers(
     source: Located, data: bytes, count: int, owner: str, nouns: tuple[str, str], *, is_signed: bool, blanks: str = ""
 ) -> NDArray[np.float64]:
@@ -194,6 +215,8 @@ def _read_numbers(
     text = Text(data, blanks=blanks)
     try:
         values: NDArray[np.float64] = text.reals(count, f"a {singular} of {owner!r}")
+        if not is_signed:
+            values = _without_rounding_below_0(values, owner)
         if not is_signed and values.min() < 0:
             text = Text(data, blanks=blanks)
             text.reals(int(np.argmax(values < 0)) + 1, f"a {singular}")
