@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import elimina
-from elimina.number_texts import bytes_text, count_text, counted, ends_text, probability_text, seconds_text
+from elimina.number_texts import bytes_text, count_text, counted, ends_text, number_text, probability_text, seconds_text
 
 
 @settings(max_examples=60, deadline=None)
@@ -96,3 +96,20 @@ def test_texts_of_models_with_one_of_each():
         texts.append(str(error.value))
     plurals = re.compile(r"(?<![\d.,])1 [a-z-]+s\b")
     assert not [text for text in texts if plurals.search(text)]
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0.1 + 0.2, "0.3"),
+        (-0.1 - 0.2, "-0.3"),
+        (-0.6 + 0.1 + 0.2, "-0.3"),
+        (1 / 3, "0.3333333333333333"),
+        (-1.162688731093076, "-1.162688731093076"),
+        (2.0**60, "1.152921504606847e+18"),
+        (math.inf, "inf"),
+        (-0.0, "-0.0"),
+    ],
+)
+def test_rounding_noise_of_decimals_is_not_shown(number, text):
+    assert number_text(number) == text

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import math
 
+_DECIMAL_DIGITS = 15
+"""Digits of a decimal that every float keeps."""
+
+_MIN_NOISE_DIGITS = 4
+"""Digits that rounding to 15 has to remove for a float to be a short decimal with rounding noise."""
+
 MAX_DIGITS = 17
 """Largest number of significant digits: 17 digits distinguish all doubles."""
 
@@ -63,8 +69,14 @@ def probability_text(probability: float) -> str:
 
 
 def number_text(number: float) -> str:
-    """Return a number as ``str`` writes it, but also integers of more than the 4300 digits that ``str`` refuses."""
-    if isinstance(number, float) or abs(number) < 10**_DIGITS:
+    """Return a number as ``str`` writes it, but without the rounding noise of a sum of decimals (-0.30000000000000004).
+
+    Integers may have more than the 4300 digits that ``str`` refuses.
+    """
+    if isinstance(number, float):
+        short = str(float(f"{number:.{_DECIMAL_DIGITS}g}"))
+        return short if len(short) + _MIN_NOISE_DIGITS <= len(str(number)) else str(number)
+    if abs(number) < 10**_DIGITS:
         return str(number)
     half = int(math.log10(abs(number))) // 2
     high, low = divmod(abs(number), 10**half)
