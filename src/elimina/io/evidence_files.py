@@ -46,7 +46,10 @@ def parse(text: Text, model: Model) -> dict[int, int]:
     if first == 1 and is_first_alone and numbers and len(numbers) == 1 + 2 * numbers[0]:
         return _pairs(numbers[1:], model)
     if first > 1 and _is_several_sets(first, numbers):
-        raise UnsupportedError(f"the file has {first} sets of evidence; elimina reads files with one")
+        raise UnsupportedError(
+            f"the file has {first} sets of evidence, and elimina reads files with one: write a file for each set, or a "
+            "CSV file of cases with a column for each variable"
+        )
     pairs = counted(first, "pair")
     raise TextError(f"expected {pairs} of a variable and its value, found {counted(len(numbers), 'integer')}")
 
