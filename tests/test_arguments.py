@@ -495,3 +495,25 @@ def test_integers_beyond_floats(call, name):
 def test_wrong_arguments_of_a_fit_are_named(name, value, message):
     with pytest.raises(TypeError, match=rf"^{message}"):
         elimina.fit(NETWORK, FIT_ROWS, **{name: value})
+
+
+@pytest.mark.parametrize("name", ["set_evidence", "update"])
+def test_required_arguments_of_trees_are_checked(name):
+    with pytest.raises(TypeError, match=f"^{name}.*evidense"):
+        getattr(TREE, name)(evidense={})
+
+
+@pytest.mark.parametrize(
+    ("word", "keyword"), [("variables", "query"), ("target", "query"), ("nodes", "query"), ("timeout", "time_limit")]
+)
+def test_keywords_of_other_libraries(word, keyword):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{word}'; did you mean '{keyword}'"):
+        solve(CHAIN, "mar", **{word: None})
+
+
+def test_unknown_keys_of_answers_name_close_ones():
+    name = CHAIN.variables[0].name
+    for mapping in (solve(CHAIN, "mar").marginals, elimina.sample(CHAIN, 2, seed=0), TREE.marginals()):
+        with pytest.raises(KeyError, match=f"of '{name}_'.* {name!r}"):
+            mapping[f"{name}_"]
+        assert mapping.get(f"{name}_") is None

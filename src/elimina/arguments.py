@@ -43,6 +43,9 @@ _LEAST_WITHOUT_UNIT = 2**20
 _CHECKED = "checks_keywords"
 """Name of the attribute of functions whose keywords are checked."""
 
+_EQUIVALENTS = {"variables": "query", "target": "query", "targets": "query", "nodes": "query", "timeout": "time_limit"}
+"""Keywords of other libraries -> those of this one, which their spelling does not suggest."""
+
 _LONGEST_INTEGER = 10_000
 """Errors describe an integer of more bits by its length: Python takes long to write its digits, or refuses to."""
 
@@ -116,10 +119,12 @@ def with_checked_keywords(
                 if name in fields:
                     raise TypeError(f"{name} is one of the options: write options={written}({name}={value})")
                 keywords = [keyword for keyword in names if keyword in accepted and keyword not in ("self", "cls")]
-                closest = close_names(name, (*keywords, *fields))[:1]
+                likely = _EQUIVALENTS.get(name)
+                likely = likely if likely in keywords else name
+                closest = close_names(likely, (*keywords, *fields))[:1]
                 is_option = bool(closest) and closest[0] not in accepted
                 advice = f"options={written}({closest[0]}={value})" if is_option else ""
-                hint = f"; did you mean {advice}?" if is_option else names_like(name, keywords)
+                hint = f"; did you mean {advice}?" if is_option else names_like(likely, keywords)
                 called_name = type(args[0]).__name__ if function.__name__ == "__init__" else function.__name__
                 raise TypeError(f"{called_name}() got an unexpected keyword argument {name!r}{hint}")
             return function(*args, **kwargs)
@@ -178,6 +183,17 @@ def names_like(name: str, existing: Iterable[str]) -> str:
         return f"; did you mean {' or '.join([', '.join(others), last] if others else [last])}?"
     more = ", ..." if len(names) > _NAMES_SHOWN else ""
     return f"; it has {', '.join(map(repr, names[:_NAMES_SHOWN]))}{more}" if names else "; it has none"
+
+
+def unknown_key(noun: str, name: Any, existing: Iterable[str]) -> KeyError:
+    """Return the error of a mapping by names that lacks one, to be raised.
+
+    Args:
+        noun: Entries of the mapping, in the singular.
+        name: The key.
+        existing: The mapping's keys.
+    """
+    return KeyError(f"there is no {noun} of {shown(name)}{names_like(str(name), existing)}")
 
 
 def integer(

@@ -232,6 +232,8 @@ class Marginals(Mapping[str, Mapping[State, float]]):
         self._variables, self._shares, self._merged = variables, shares, merged or {}
 
     def __getitem__(self, name: str) -> Mapping[State, float]:
+        if name not in self._numbers:
+            raise arguments.unknown_key("marginal", name, self._numbers)
         number = self._numbers[name]
         begin, end = self._starts[number : number + 2].tolist()
         merged, shares = self._merged.get(name), self._shares[begin:end]

@@ -216,6 +216,7 @@ class CompiledTree(Displayed):
         }
 
     @one_call_at_a_time
+    @arguments.with_checked_keywords()
     def set_evidence(self, evidence: EvidenceLike) -> None:
         """Replace all evidence.
 
@@ -230,6 +231,7 @@ class CompiledTree(Displayed):
         self._set_observations(evidence_of(self.model, as_evidence(evidence, self.model)))
 
     @one_call_at_a_time
+    @arguments.with_checked_keywords()
     def update(self, changes: EvidenceLike) -> None:
         """Change a part of the evidence, in the forms of ``set_evidence``; None as a state removes an observation."""
         observations = {**self._observations, **changes_of(self.model, as_evidence(changes, self.model, "changes"))}

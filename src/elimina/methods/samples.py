@@ -70,6 +70,8 @@ class Samples(Displayed, Mapping[str, NDArray[Any]]):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         """Return the states of a variable as an array of int64, bool, or objects."""
+        if name not in self._columns:
+            raise arguments.unknown_key("sample", name, self._columns)
         column = self._columns[name]
         return state_array(self.variables[column], self.indices[:, column])
 

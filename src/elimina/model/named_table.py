@@ -218,6 +218,8 @@ class ArraySlices(Mapping[str, NDArray[Any]]):
         self._array, self._slices = array, slices
 
     def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._slices:
+            raise arguments.unknown_key("array", name, self._slices)
         return self._array[self._slices[name]]
 
     def __iter__(self) -> Iterator[str]:
@@ -244,6 +246,8 @@ class NamedTables(_NumbersOfStates, Mapping[str, NamedTable]):
         self._arrays, self._find_variable, self._quantity = arrays, find_variable, quantity
 
     def __getitem__(self, name: str) -> NamedTable:
+        if name not in self._arrays:
+            raise arguments.unknown_key("table", name, self._arrays)
         array = self._arrays[name]
         return NamedTable(array, (self._find_variable(name),), self._quantity)
 
