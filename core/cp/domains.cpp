@@ -125,7 +125,7 @@ Value Domains::count_between(int v, Value from, Value to) const {
   return count;
 }
 
-void Domains::record_events(int v, Events events) {
+inline void Domains::record_events(int v, Events events) {
   if (!events_[v]) changed_.push_back(v);
   events_[v] |= events | kDomain;
   if (changes_) changes_->see(v);
@@ -142,16 +142,25 @@ Domains::Domain& Domains::with_saved_bounds(int v, Events events) {
   return d;
 }
 
+inline void Domains::move_lo(int v, Value x, Value size) {
+  Domain& d = with_saved_bounds(v, size == 1 ? kLower | kFix : kLower);
+  d.lo = x;
+  d.size = size;
+}
+
+inline void Domains::move_hi(int v, Value x, Value size) {
+  Domain& d = with_saved_bounds(v, size == 1 ? kUpper | kFix : kUpper);
+  d.hi = x;
+  d.size = size;
+}
+
 bool Domains::set_lo(int v, Value x) {
   const Domain& old = domains_[v];
   if (x <= old.lo) return true;
   if (x > old.hi) return false;
   if (x == old.hi) return assign(v, x);
   if (old.size != old.hi - old.lo + 1 && is_hole(v, x)) x = above(v, x);
-  const Value size = old.size - count_between(v, old.lo, x - 1);
-  Domain& d = with_saved_bounds(v, size == 1 ? kLower | kFix : kLower);
-  d.lo = x;
-  d.size = size;
+  move_lo(v, x, old.size - count_between(v, old.lo, x - 1));
   return true;
 }
 
@@ -161,10 +170,7 @@ bool Domains::set_hi(int v, Value x) {
   if (x < old.lo) return false;
   if (x == old.lo) return assign(v, x);
   if (old.size != old.hi - old.lo + 1 && is_hole(v, x)) x = below(v, x);
-  const Value size = old.size - count_between(v, x + 1, old.hi);
-  Domain& d = with_saved_bounds(v, size == 1 ? kUpper | kFix : kUpper);
-  d.hi = x;
-  d.size = size;
+  move_hi(v, x, old.size - count_between(v, x + 1, old.hi));
   return true;
 }
 
@@ -182,8 +188,14 @@ bool Domains::remove(int v, Value x) {
   if (!has(v, x)) return true;
   const Domain& old = domains_[v];
   if (old.lo == old.hi) return false;
-  if (x == old.lo) return set_lo(v, above(v, x));
-  if (x == old.hi) return set_hi(v, below(v, x));
+  if (x == old.lo) {
+    move_lo(v, above(v, x), old.size - 1);
+    return true;
+  }
+  if (x == old.hi) {
+    move_hi(v, below(v, x), old.size - 1);
+    return true;
+  }
   record_events(v, 0);
   if (old.row == kNoRow && old.hi - old.lo <= kListed) build_row(v);
   Domain& d = domains_[v];

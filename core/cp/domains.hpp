@@ -195,6 +195,9 @@ class Domains {
   void log(int v, std::uint32_t what) { log_.push_back(static_cast<std::uint64_t>(v) << 32 | what); }
   void record_events(int v, Events events);
   Domain& with_saved_bounds(int v, Events events);
+  // Make `x` a bound of a domain that has `size` values from then on.
+  void move_lo(int v, Value x, Value size);
+  void move_hi(int v, Value x, Value size);
   void revert(std::uint64_t entry);
   std::uint64_t popped();
 
