@@ -16,6 +16,7 @@ from elimina.cp.lagrangian_bound import LagrangianBound
 from elimina.cp.linear_relaxation import LinearRelaxation
 from tests.adversary.case import Setting
 from tests.adversary.constraints import Built, make
+from tests.seeds import run_seed
 
 
 def relaxed(model: cp.Model) -> tuple[LinearRelaxation, LagrangianBound]:
@@ -71,6 +72,26 @@ def test_no_bound_is_above_the_optimum(seed: int) -> None:
         return
     if built.solutions:
         assert value + (aim * built.sign).constant <= built.best() * built.sign
+
+
+@pytest.mark.parametrize("is_equation", [False, True])
+def test_a_single_knapsack_is_bounded_by_its_optimum(is_equation: bool) -> None:
+    rng = random.Random(run_seed())
+    for _ in range(20):
+        count = rng.randint(3, 9)
+        weights, gains = ([rng.randint(1, 30) for _ in range(count)] for _ in range(2))
+        capacity = sum(rng.sample(weights, count // 2))
+        model = cp.Model()
+        taken = model.bool_vars(count)
+        weight = model.sum(w * x for w, x in zip(weights, taken, strict=True))
+        model.add(weight == capacity if is_equation else weight <= capacity)
+        model.maximize(model.sum(g * x for g, x in zip(gains, taken, strict=True)))
+        choices = [
+            (sum(itertools.compress(weights, choice)), sum(itertools.compress(gains, choice)))
+            for choice in itertools.product((0, 1), repeat=count)
+        ]
+        best = max(gain for w, gain in choices if w == capacity or (w < capacity and not is_equation))
+        assert relaxed(model)[1].lower_bound(None) == -best
 
 
 def roster(rng: random.Random, nurses: int, days: int, least: int) -> tuple[cp.Model, list[list[int]]]:

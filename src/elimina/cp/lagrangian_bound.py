@@ -1,7 +1,7 @@
 """Lower bounds of linear relaxations, by subgradient steps on the multipliers of the rows (Held and Karp, 1971).
 
 For given multipliers, the bound is the cost if each variable takes its cheapest value, and the variables of an
-automaton take their cheapest word.
+automaton or a knapsack take their cheapest word.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from elimina._core import CpCheapestWords, CpWordSequence
-from elimina.cp.linear_relaxation import LinearRelaxation, WordSequence
+from elimina.cp.linear_relaxation import LinearRelaxation
+from elimina.cp.relaxation_rows import WordSequence
 from elimina.cp.views import Integers, View
 
 Floats = npt.NDArray[np.float64]

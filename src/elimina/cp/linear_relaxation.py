@@ -1,19 +1,23 @@
-"""Relaxation of a constraint model: automata, and rows that bound sums of functions, each of one variable."""
+"""Relaxation of a constraint model: automata, knapsacks, and rows that bound sums of functions of one variable."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from elimina.cp.knapsack_words import knapsack_of
+from elimina.cp.relaxation_rows import LinearRow, WordSequence
 from elimina.cp.views import Integers, View, views_of
 
 MAX_LISTED_VALUES = 128
 """Largest number of values of a variable with a column for each value; other variables have columns for bounds only."""
 MAX_ENTRIES = 1 << 20
 """Largest number of entries of the relaxation's matrix: they take 24 MiB, and a pass takes 10 ms."""
+KNAPSACK_ENTRIES_SHARE = 0.125
+"""Largest share of the entries that knapsacks may add."""
 _MAX_NUMBER = 1 << 30
 """Largest absolute value of a number in a row: sums of a row's products then stay within 64 bits."""
 
@@ -32,43 +36,6 @@ class VariableDomains(Protocol):
 
     def sizes(self) -> list[int]:
         """Return the number of values of each variable."""
-
-
-class LinearRow(NamedTuple):
-    """A row: a sum of functions, each of one variable, has to be at least a number, or to equal it.
-
-    Attributes:
-        terms: Variable -> values of its function, for each column of the variable.
-        least: The number.
-        is_equation: True if the sum is exactly the number.
-    """
-
-    terms: dict[int, Integers]
-    least: int
-    is_equation: bool
-
-
-class WordSequence(NamedTuple):
-    """Variables whose values spell a word of an automaton.
-
-    Attributes:
-        variables: The variables, each once.
-        symbols: Symbol of each of a variable's columns, counted from 0; -1 for a value that is not a symbol.
-        states: Number of states.
-        alphabet: Number of symbols.
-        transitions: Next states for all symbols in the first state, then in the second one, and so on; -1 where there
-            is none.
-        start: First state.
-        accepting: Last states.
-    """
-
-    variables: list[int]
-    symbols: list[Integers]
-    states: int
-    alphabet: int
-    transitions: Integers
-    start: int
-    accepting: Integers
 
 
 class TooLarge(Exception):
@@ -91,7 +58,7 @@ class LinearRelaxation:
     Attributes:
         columns: Values of each variable that has columns: all values, or the bounds.
         rows: Rows of the relaxation.
-        sequences: Automata, no two of which share a variable.
+        sequences: Automata and knapsacks, no two of which share a variable.
         costs: Variable -> costs of its columns.
 
     Raises:
@@ -125,6 +92,7 @@ class LinearRelaxation:
         except _NumberTooLarge:
             raise TooLarge from None
         self._substitute()
+        self._spell_knapsacks()
 
     def is_listed(self, x: View) -> bool:
         """Return whether a view is a constant, or each value of its variable has a column."""
@@ -209,6 +177,27 @@ class LinearRelaxation:
                         uses.setdefault(x, []).append(other)
                 self.rows.pop()
                 break
+
+    def _spell_knapsacks(self) -> None:
+        """Replace rows by automata that read weights, so that the sums of these rows are whole in the relaxation.
+
+        Inequalities come first, because equations often define a sum that another row limits.
+        """
+        entries = int(self._max_entries * KNAPSACK_ENTRIES_SHARE)
+        replaced: set[int] = set()
+        for number, row in sorted(enumerate(self.rows), key=lambda numbered: numbered[1].is_equation):
+            if not self._spelled.isdisjoint(row.terms) or not all(self.is_listed(View(v, 1, 0)) for v in row.terms):
+                continue
+            sequence = knapsack_of(row)
+            if sequence is None:
+                continue
+            entries -= sequence.states * sum(map(len, sequence.symbols))
+            if entries < 0:
+                break
+            replaced.add(number)
+            self._spelled.update(row.terms)
+            self.sequences.append(sequence)
+        self.rows = [row for number, row in enumerate(self.rows) if number not in replaced]
 
     def _columns_of(self, row: LinearRow, y: int, x: int) -> Integers | None:
         """Return the value of y that a row implies for each value of x.
