@@ -405,7 +405,7 @@ def test_the_core_refuses_what_would_crash() -> None:
     ):
         with pytest.raises((ValueError, IndexError)):
             act()
-    search = _core.CpSearch((solver,), [], None, None, None, False, 0, 1.0, 1e9, 1e9)
+    search = _core.CpSearch((solver,), [], None, None, None, False, 0, 60.0, 1e9, 1e9)
     for act in (lambda: solver.new_variables(1, 0, 1), lambda: solver.post("int_eq", [np.array([1]), np.array([1])])):
         with pytest.raises(ValueError, match="searched"):
             act()
