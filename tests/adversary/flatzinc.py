@@ -4,6 +4,8 @@ Each is solved by the core, by Python or by ``fzn-elimina``, whose claims are co
 
 A model whose variables have bounds is compared with brute force. Of one without, what is claimed must be true of every
 box of declared bounds: inside a small box by brute force, inside a large one by the solver.
+
+Models that compare floats are compared with their exact solutions.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import re
 import tempfile
 import time
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +28,7 @@ from elimina.cli.flatzinc import main
 from elimina.cp.flatzinc_bounds import FlatZincBounds
 from tests import calls
 from tests.adversary.case import Case, Defect, Setting
+from tests.cp import float_models
 from tests.cp.flatzinc_models import SIGNATURES, Maker
 from tests.reference import flatzinc as reference
 
@@ -37,6 +41,12 @@ SECONDS = 2.0
 
 LATE_SECONDS = 1.0
 """Seconds of processor time beyond that time, for work that is not interrupted."""
+
+FLOAT_SHARE = 0.15
+"""Share of models that compare floats."""
+
+FLOAT_TOLERANCE = Fraction(1, 10**5)
+"""Largest distance of the best float from a bound that no solution attains."""
 
 _HOLES = "{-1200000, 0, 2}"
 """A domain too wide for a bitset, of few values; a power of them takes no time."""
@@ -55,6 +65,8 @@ _ARITHMETIC = [
 
 def make(rng: random.Random, setting: Setting) -> Case:
     """Make a random model."""
+    if rng.random() < FLOAT_SHARE:
+        return {**float_models.make(rng), "free": rng.random() < 0.3}
     domains, total, opened = {}, 1, 0
     for name in "xyzw":
         kind = rng.choice(["small", "small", "small", "fixed", "wide", "open", "holes"])
@@ -229,13 +241,31 @@ def _check_tables(case: Case) -> None:
 def check(case: Case) -> None:
     """Solve and compare."""
     try:
-        if case["door"] == "tables":
+        if "floats" in case:
+            _check_floats(case)
+        elif case["door"] == "tables":
             _check_tables(case)
         else:
             _check_answer(case)
     except ValueError as error:
         if not any(text in str(error) for text in _TOO_LARGE):
             raise
+
+
+def _check_floats(case: Case) -> None:
+    model = FlatZinc(float_models.text_of(case).encode(), lambda: True)
+    search = model.search(case["free"], 0, SECONDS, 1, False, lambda: True)
+    solutions: list[dict[str, Fraction]] = []
+    while (state := search.next(lambda: True)) == "solution":
+        printed = re.findall(r"(\w+) = (.*);", model.show(search).decode())
+        solutions.append({name: Fraction(_TRUTH.get(text, text)) for name, text in printed})
+        if case["goal"] == "satisfy":
+            break
+    if state in ("complete", "solution") and (defect := float_models.defect(case, solutions, FLOAT_TOLERANCE)):
+        raise Defect(defect)
+
+
+_TRUTH = {"true": 1, "false": 0}
 
 
 def _check_answer(case: Case) -> None:
@@ -285,6 +315,9 @@ def _compare(case: Case, answer: _Answer, expected: list[Any], inside: list[Any]
 
 def smaller(case: Case) -> Iterator[Case]:
     """Yield simpler models."""
+    if "floats" in case:
+        yield from float_models.smaller(case)
+        return
     for i in range(len(case["constraints"])):
         rest = case["constraints"][:i] + case["constraints"][i + 1 :]
         yield {**case, "constraints": rest, "notes": case["notes"][:i] + case["notes"][i + 1 :]}
@@ -306,4 +339,8 @@ def smaller(case: Case) -> Iterator[Case]:
 
 def script(case: Case) -> str:
     """Return a program that solves it."""
-    return f"from tests.adversary.flatzinc import check, text_of\ncase = {case!r}\nprint(text_of(case))\ncheck(case)"
+    module = "cp.float_models" if "floats" in case else "adversary.flatzinc"
+    return (
+        f"from tests.adversary.flatzinc import check\nfrom tests.{module} import text_of\n"
+        f"case = {case!r}\nprint(text_of(case))\ncheck(case)"
+    )

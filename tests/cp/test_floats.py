@@ -14,6 +14,7 @@ import pytest
 
 from elimina._core import FlatZinc
 from elimina.cp.flatzinc_bounds import FlatZincBounds
+from tests.cp import float_models
 from tests.seeds import run_seed
 
 RELATIONS: dict[str, Callable[[Fraction, Fraction], bool]] = {
@@ -281,6 +282,21 @@ def test_no_solution_of_free_floats_is_lost(number_of: int) -> None:
         assert best is not None
         assert number(best["aim"]) == number(whole[-1]["aim"])
         assert bound is None or bound <= least + TOLERANCE
+
+
+@pytest.mark.parametrize("number_of", range(60))
+def test_comparisons_of_two_floats_are_exact(number_of: int) -> None:
+    case = float_models.make(random.Random(f"compared floats {run_seed()} {number_of}"))
+    model = FlatZinc(float_models.text_of(case).encode(), lambda: True)
+    search = model.search(False, 0, math.inf, 1, False, lambda: True)
+    solutions: list[dict[str, Fraction]] = []
+    while (state := search.next(lambda: True)) == "solution":
+        printed = re.findall(r"(\w+) = (.*);", model.show(search).decode())
+        solutions.append({name: number(text) for name, text in printed})
+        if case["goal"] == "satisfy":
+            break
+    assert state in ("complete", "solution")
+    assert not float_models.defect(case, solutions, TOLERANCE), float_models.text_of(case)
 
 
 def test_thirds_and_roots() -> None:

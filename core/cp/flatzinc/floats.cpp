@@ -1,10 +1,12 @@
 #include "floats.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 #include <unordered_map>
+
+#include "decimals.hpp"
+#include "exact_floats.hpp"
 
 namespace elimina::cp::flatzinc {
 
@@ -14,71 +16,14 @@ using Form = FloatConstraint::Form;
 using Relation = FloatConstraint::Relation;
 using Control = FloatConstraint::Control;
 
-// Decimals of a float on the grid. A float that is a factor of a product gets only `kFactorDecimals`, because the
-// product has twice as many.
-constexpr int kGridDecimals = 6, kFactorDecimals = 4;
-constexpr int kMostDecimals = 15;
+// Decimals of a float that is a factor of a product. They are fewer than others have, because the product has twice as
+// many.
+constexpr int kFactorDecimals = 4;
 // Decimals of a float that is the result of an inexact sum.
 constexpr int kInexactDecimals = 8;
-// Limits of the integers that represent a number, a float on the grid, and a sum. They keep the products and sums of
-// the solver from overflowing.
-constexpr double kGreatestNumber = 0x1p50, kGreatestGrid = 0x1p42, kGreatestSum = 0x1p57;
 // Error passed to `post_ranges` for a float on the grid. It is too small to move a bound, but makes the function round
 // the bounds outward to the grid.
 constexpr double kGridOutward = 1e-300;
-// A number that is not a short decimal, such as 1/3, gets a numerator of at least this size, and so ten digits; fewer
-// if it would need more than `kMostDecimals` decimals.
-constexpr double kDigits = 1e9;
-// Factor by which errors are enlarged, so that their own rounding does not make them too small.
-constexpr double kOutward = 1 + 1e-9;
-
-double power(int exponent) {
-  static const auto table = [] {
-    std::array<double, 40> result{};
-    for (int i = 0; i < 40; ++i) result[static_cast<std::size_t>(i)] = std::pow(10.0, i);
-    return result;
-  }();
-  return exponent < 40 ? table[static_cast<std::size_t>(exponent)] : std::pow(10.0, exponent);
-}
-
-double real(const Term& t) {
-  return t.kind == Kind::real ? std::bit_cast<double>(t.value) : static_cast<double>(t.value);
-}
-
-// A decimal number: numerator / 10^decimals, which differs from the original number by at most `error`.
-struct Decimal {
-  Value numerator = 0;
-  int decimals = 0;
-  double error = 0;
-};
-
-// True if a number is whole up to a rounding error: floats of a file are decimals, and 0.3 may have become
-// 0.30000000000000004.
-bool is_whole(double x) { return std::abs(x - std::round(x)) <= 4e-16 * std::abs(x); }
-
-Decimal decimal_of(double x) {
-  for (int d = 0; d <= kMostDecimals; ++d) {
-    const double scaled = x * power(d);
-    if (std::abs(scaled) > kGreatestNumber) break;
-    if (is_whole(scaled) && (d == 0 || std::abs(scaled) < kDigits * 1000))
-      return {static_cast<Value>(std::round(scaled)), d, 0};
-  }
-  int d = 0;
-  while (d < kMostDecimals && std::abs(x) * power(d) < kDigits) ++d;
-  const auto numerator = static_cast<Value>(std::round(x * power(d)));
-  return {numerator, d, kOutward * std::abs(x - static_cast<double>(numerator) / power(d))};
-}
-
-// Adds two decimals. For 0.58 - 0.55 it returns 0.03, although the floating-point difference contains the rounding
-// errors of the larger numbers.
-double sum_of_decimals(double a, double b) {
-  const double sum = a + b, error = 4e-16 * (std::abs(a) + std::abs(b));
-  for (int d = 0; d <= kMostDecimals; ++d) {
-    const double rounded = std::round(sum * power(d)) / power(d);
-    if (std::abs(sum - rounded) <= error) return rounded;
-  }
-  return sum;
-}
 
 // Lower and upper bounds of ranges in turn: floats, stored as bits.
 using Ranges = std::span<const std::int64_t>;
@@ -403,16 +348,17 @@ std::optional<std::size_t> Floats::definable(const FloatConstraint& c) const {
 void Floats::make_variables() {
   for (std::size_t i = 0; i < constraints_.size(); ++i) waiting_.push_back(i);
   define_all();
+  exact_ = exact_floats(document_, constraints_, is_definition_, quantities_);
   // Floats that no constraint defines become free, one at a time; after each, all floats that now follow from
-  // constraints are defined. Floats marked `is_defined_var` become free last.
+  // constraints are defined. Floats marked `is_defined_var`, and those that only one equation has, become free last.
   for (const bool may_be_defined : {false, true})
     for (std::size_t i = 0; i < document_.variables.size(); ++i) {
       const Variable& v = document_.variables[i];
       if (v.type != Type::real || quantities_[i]) continue;
       const Terms notes = document_.items(v.annotations);
-      const bool is_defined = std::any_of(notes.begin(), notes.end(), [&](const Term& t) {
-        return t.kind == Kind::atom && document_.text(t) == "is_defined_var";
-      });
+      const bool is_defined = exact_.is_result[i] || std::any_of(notes.begin(), notes.end(), [&](const Term& t) {
+                                return t.kind == Kind::atom && document_.text(t) == "is_defined_var";
+                              });
       if (is_defined && !may_be_defined) continue;
       make_free(i);
       define_all();
@@ -583,15 +529,18 @@ void Floats::make_free(std::size_t variable) {
   const Variable& v = document_.variables[variable];
   const auto numbers = document_.values(v.domain);
   const bool is_bounded = v.domain.kind == Kind::real && !numbers.empty();
-  int decimals = is_multiplied_[variable] ? kFactorDecimals : kGridDecimals;
+  const int exact_decimals = exact_.decimals[variable];
+  int decimals = exact_decimals > 0 ? exact_decimals : is_multiplied_[variable] ? kFactorDecimals : kGridDecimals;
   double lo = 0, hi = 0;
-  bool is_finite = false;
+  bool is_exact = exact_decimals > 0;
   if (is_bounded) {
     lo = std::bit_cast<double>(numbers.front());
     hi = std::bit_cast<double>(numbers.back());
     while (decimals > 0 && std::max(std::abs(lo), std::abs(hi)) * power(decimals) > kGreatestGrid) --decimals;
-    is_finite = is_finite_set(numbers);
-    if (is_finite) decimals = most_decimals(numbers);
+    if (is_finite_set(numbers)) {
+      decimals = most_decimals(numbers);
+      is_exact = true;
+    }
   } else {
     hi = static_cast<double>(free_) / power(decimals);
     lo = -hi;
@@ -600,10 +549,10 @@ void Floats::make_free(std::size_t variable) {
     // If a float is within bounds on the grid, so is its rounded value. The bounds are therefore not widened by the
     // error.
     Quantity x = new_quantity({lo, hi}, {}, decimals, 0);
-    x.error = is_finite ? 0 : 0.5 / power(decimals);
+    x.error = is_exact ? 0 : 0.5 / power(decimals);
     if (!is_bounded && v.domain.kind == Kind::none) free_variables_.push_back(x.n.var);
     set(variable, x);
-    if (is_bounded && numbers.size() > 2) post_ranges(v, x, is_finite ? 0 : kGridOutward);
+    if (is_bounded && numbers.size() > 2) post_ranges(v, x, is_exact ? 0 : kGridOutward);
   } catch (const Refused& error) {
     throw Malformed(v.position, "the float " + std::string(v.name) + ": " + error.what());
   }

@@ -1,6 +1,6 @@
 // Float variables as integers: multiples of a power of ten. Floats that follow from integers by sums, products, maxima,
-// minima and elements of arrays are exact. Other floats are rounded to a grid, and their constraints leave room for the
-// rounding, so that no solution is lost.
+// minima and elements of arrays are exact, and so are those whose solutions lie on a grid (`exact_floats`). Other floats
+// are rounded to a grid, and their constraints leave room for the rounding, so that no solution is lost.
 #pragma once
 #include <limits>
 #include <optional>
@@ -9,43 +9,10 @@
 
 #include "cp/solver.hpp"
 #include "document.hpp"
+#include "exact_floats.hpp"
+#include "float_constraint.hpp"
 
 namespace elimina::cp::flatzinc {
-
-// A float: `n` / 10^`decimals`, with an error of at most `error`.
-struct Quantity {
-  View n;  // a constant has the variable -1
-  int decimals = 0;
-  double error = 0;
-  double lo = 0, hi = 0;  // bounds of the float
-
-  double size() const;
-};
-
-// A float constraint in one of a few forms.
-struct FloatConstraint {
-  enum class Form : std::uint8_t { linear, ranges, product, maximum, minimum, absolute, element };
-  enum class Relation : std::uint8_t { at_most, less, equal, different };
-  enum class Control : std::uint8_t { always, reified, implied };
-  struct Summand {
-    double factor;
-    Term x;  // a variable, a float, an integer or a Boolean
-  };
-  struct Range {
-    double lo, hi;
-  };
-
-  Form form = Form::linear;
-  Relation relation = Relation::equal;
-  Control control = Control::always;
-  Term b;                         // Boolean of a reified or half-reified constraint
-  double bound = 0;               // right-hand side of a linear constraint; added to the ends of all ranges
-  std::vector<Summand> summands;  // terms of a linear constraint, or of the sum that lies in one of the ranges
-  std::vector<Range> ranges;
-  std::vector<Term> inputs;  // arguments of a function, or items of an element
-  Term result, index;
-  Position position;
-};
 
 class Floats {
  public:
@@ -106,6 +73,7 @@ class Floats {
   std::vector<std::vector<std::size_t>> occurrences_;  // constraints of each variable
   std::vector<char> is_multiplied_;
   std::vector<std::optional<Quantity>> quantities_;  // quantity of each float of the document
+  ExactFloats exact_;
   std::vector<std::size_t> waiting_;
   std::vector<int> free_variables_;
 };
