@@ -38,10 +38,14 @@ class Analysis {
       ++sizes_[root(v)];
       require(v, decimals_of_domain(document_.variables[v]));
     }
+    grids_.resize(document_.variables.size(), kMostDecimals);
     for (std::size_t v = 0; v < document_.variables.size(); ++v)
-      if (is_open(v) && !result_.is_result[v] && !fits(v, grid(root(v)))) is_inexact_[root(v)] = 1;
-    for (std::size_t v = 0; v < document_.variables.size(); ++v)
-      if (is_open(v) && !result_.is_result[v] && !is_inexact_[root(v)]) result_.decimals[v] = grid(root(v));
+      if (is_open(v) && !result_.is_result[v]) grids_[root(v)] = std::min(grids_[root(v)], most_decimals(v));
+    for (std::size_t v = 0; v < document_.variables.size(); ++v) {
+      if (!is_open(v) || result_.is_result[v] || is_inexact_[root(v)]) continue;
+      const int least = least_decimals(root(v));
+      if (least <= grids_[root(v)]) result_.decimals[v] = std::min(grids_[root(v)], std::max(least, kGridDecimals));
+    }
     return std::move(result_);
   }
 
@@ -190,19 +194,22 @@ class Analysis {
     return result;
   }
 
-  // Returns the decimals of a component's grid.
-  int grid(std::size_t component) const {
+  // Returns the least decimals of a grid that has solutions of a component.
+  int least_decimals(std::size_t component) const {
     const double points = 4.0 * static_cast<double>(sizes_[component]) + 2;
-    return std::max(kGridDecimals, decimals_[component] + static_cast<int>(std::ceil(std::log10(points))));
+    return decimals_[component] + static_cast<int>(std::ceil(std::log10(points)));
   }
 
-  bool fits(std::size_t v, int decimals) const {
+  // Returns the most decimals that a float may have.
+  int most_decimals(std::size_t v) const {
     const Variable& variable = document_.variables[v];
-    if (variable.domain.kind != Kind::real) return decimals == kGridDecimals;
-    const auto numbers = document_.values(variable.domain);
-    return std::all_of(numbers.begin(), numbers.end(), [&](std::int64_t bits) {
-      return std::abs(std::bit_cast<double>(bits)) * power(decimals) <= kGreatestGrid;
-    });
+    if (variable.domain.kind != Kind::real) return kGridDecimals;
+    double size = 0;
+    for (const std::int64_t bits : document_.values(variable.domain))
+      size = std::max(size, std::abs(std::bit_cast<double>(bits)));
+    int result = kMostDecimals;
+    while (result > 0 && size * power(result) > kGreatestGrid) --result;
+    return result;
   }
 
   const Document& document_;
@@ -210,8 +217,8 @@ class Analysis {
   const std::vector<std::optional<Quantity>>& quantities_;
   std::vector<char> is_ignored_;  // for each constraint
   DisjointSets components_;
-  std::vector<int> decimals_, sizes_;  // of each component, by its root
-  std::vector<char> is_inexact_;       // of each component, by its root
+  std::vector<int> decimals_, sizes_, grids_;  // of each component, by its root
+  std::vector<char> is_inexact_;               // of each component, by its root
   ExactFloats result_;
 };
 
