@@ -80,8 +80,7 @@ class Analysis {
     decimals_[root(v)] = std::max(decimals_[root(v)], decimals);
   }
 
-  // Ignores equations of a float that no other constraint has, and whose declared bounds do not restrict it: an
-  // objective, for example.
+  // Ignores equations that define an unused float without restricting the others. An objective is often such a float.
   void ignore_results() {
     std::vector<int> uses(document_.variables.size());
     for (std::size_t i = 0; i < constraints_.size(); ++i)

@@ -14,7 +14,7 @@ constexpr int kGridDecimals = 6;
 
 struct ExactFloats {
   std::vector<int> decimals;    // for each variable of the document, the decimals of its grid, or 0
-  std::vector<char> is_result;  // true for a float that only one equation has, which the other floats satisfy anyway
+  std::vector<char> is_result;  // true for a float defined by an equation, and used nowhere else
 };
 
 // Finds the exact floats among those without a quantity. They are components of constraints that compare a float, or a

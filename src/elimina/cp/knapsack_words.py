@@ -13,7 +13,7 @@ MIN_ITEMS = 3
 
 
 def knapsack_of(row: LinearRow) -> WordSequence | None:
-    """Return the automaton whose words are the columns that satisfy a row.
+    """Return the automaton that accepts the columns satisfying a row.
 
     None is returned if the automaton is too large, or if it would not be stronger than the row.
     """
