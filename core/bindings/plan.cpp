@@ -138,10 +138,10 @@ PlannedSteps move_steps(const PlannedSteps& planned, Words<const int> sequence) 
 LaidOutSteps lay_out_steps(const PlannedSteps& planned, i64 itemsize, i64 kept_from, Words<const int> levels,
                            Words<const double> runs, const Words<const double>& speed, i64 most_words,
                            i64 deferred_words) {
-  if (speed.size() != 6) throw nb::value_error("a speed is six numbers");
+  if (speed.size() != 7) throw nb::value_error("a speed is seven numbers");
   const double* const figures_of_speed = speed.data();
-  const Speed figures{figures_of_speed[0], figures_of_speed[1], figures_of_speed[2],
-                      figures_of_speed[3], figures_of_speed[4], figures_of_speed[5]};
+  const Speed figures{figures_of_speed[0], figures_of_speed[1], figures_of_speed[2], figures_of_speed[3],
+                      figures_of_speed[4], figures_of_speed[5], figures_of_speed[6]};
   const std::vector<int> level_list = list_of(levels);
   const std::vector<double> times = list_of(runs);
   nb::gil_scoped_release release;
@@ -269,7 +269,8 @@ void bind_plan(nb::module_& m) {
            "Lay the steps' tables out in memory. `kept_from`: first step whose tables stay after it has read them. "
            "`levels`: level of each step; empty: all 0. `runs`: number of "
            "runs of each level's steps. `speed`: bytes and combinations a second, seconds of a step, bytes and "
-           "combinations a second of one thread, and combinations of the smallest step that threads share. "
+           "combinations a second of one thread, combinations of the smallest step that threads share, and "
+           "combinations a second of a matrix product, relative to those of other steps. "
            "`most_words`: largest number of words of records; more are left out. `deferred_words`: smallest "
            "number of words of records that are written when they are read.");
   m.def(

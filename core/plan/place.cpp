@@ -1,5 +1,8 @@
 #include "plan/place.hpp"
 
+#include <algorithm>
+
+#include "elimina/product.hpp"
 #include "elimina/program.hpp"
 #include "plan/arena.hpp"
 #include "plan/records.hpp"
@@ -131,9 +134,32 @@ class Placer {
     layout_.operations += runs * work * double(std::max<std::size_t>(reads.size(), 1));
     const bool is_lone = work < speed_.shared;
     const double bandwidth = is_lone ? speed_.lone_bandwidth : speed_.bandwidth;
-    const double combinations = is_lone ? speed_.lone_combinations : speed_.combinations;
+    const double combinations = (is_lone ? speed_.lone_combinations : speed_.combinations) *
+                                (is_product(number, work) ? speed_.product_speed : 1.0);
     layout_.seconds += runs * (speed_.step + std::max(moved * double(itemsize_) / bandwidth,
                                                       work * (1 + 0.5 * streamed) / combinations));
+  }
+
+  // True if a sum-product step runs as a matrix product (elimina/product.hpp).
+  bool is_product(i64 number, double work) const {
+    const Step& step = steps_.steps[number];
+    const auto reads = steps_.reads_of(number);
+    if (speed_.product_speed == 1 || reads.size() != 2 || step.tables_a != 1 || step.tables_b != 1 ||
+        step.variable < 0 || step.domain < kProductDepth || work < double(kProductWork))
+      return false;
+    const auto has = [&](const Read& read, int variable) {
+      return std::ranges::find(steps_.scopes[read.scope], variable) != steps_.scopes[read.scope].end();
+    };
+    if (!has(reads[0], step.variable) || !has(reads[1], step.variable)) return false;
+    const auto scope = steps_.scopes[step.scope];
+    const auto axes = steps_.axes_of(number);
+    double rows = 1, columns = 1;
+    for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+      const int variable = scope[axes[axis]];
+      if (int(axis) >= step.outer + step.mid) columns *= double(sizes_[variable]);
+      else if (!has(reads[1], variable)) rows *= double(sizes_[variable]);
+    }
+    return std::min(rows, columns) >= double(kProductSide);
   }
 
   static constexpr i64 kGone = -2;

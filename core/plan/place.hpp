@@ -11,6 +11,7 @@ struct Speed {
   double step;          // least seconds of a step
   double lone_bandwidth, lone_combinations;  // `bandwidth` and `combinations` of one thread
   double shared;                             // combinations of the smallest step that all threads share
+  double product_speed;  // combinations per second of a matrix product, relative to those of other steps
 };
 
 struct Layout {

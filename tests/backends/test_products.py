@@ -15,7 +15,8 @@ from elimina.backends.cpu import CpuBackend
 from elimina.backends.cuda import matrix_launch
 from elimina.backends.cuda.translation import lay_out
 from elimina.backends.protocols import run_once
-from elimina.planning.matrix_products import product_of
+from elimina.planning.machine import cpu_machine
+from elimina.planning.matrix_products import WORK, product_of
 from elimina.running.scales import Scales
 from tests.reference import program as reference
 from tests.reference.products import by_library, product_program, steps_of
@@ -123,6 +124,17 @@ def test_plan_names_products():
     model, _ = clique((190, 160, 180), ((0, 1), (1, 2), (0, 2)))
     plan = elimina.plan(model, "pr", device="cpu", options=elimina.Options(order=["v1", "v0", "v2"]))
     assert "1 step, 190 x 180 x 160" in str(plan)
+
+
+@pytest.mark.parametrize("sizes", [(190, 160, 180), (60, 50, 70), (20, 9, 12)])
+def test_products_have_short_estimates(sizes):
+    model, _ = clique(sizes, ((0, 1), (1, 2), (0, 2)))
+    plan = elimina.plan(model, "pr", device="cpu", options=elimina.Options(order=["v1", "v0", "v2"], threads=1))
+    machine, arena_bytes = cpu_machine(1), plan.arena_cells * plan.itemsize
+    assert math.isclose(plan.seconds, machine.multiplying().seconds(plan.steps, plan.itemsize, arena_bytes))
+    is_product = product_of(plan.steps[0]) is not None
+    assert is_product == (math.prod(sizes) >= WORK)
+    assert (plan.seconds < 0.7 * machine.seconds(plan.steps, plan.itemsize, arena_bytes)) == is_product
 
 
 def test_sides_of_several_tables_are_joined():

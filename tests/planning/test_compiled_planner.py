@@ -80,6 +80,9 @@ def check(case, planned, steps, outputs, lasting):
     assert placed.operations == sum(step.work * max(len(step.operands), 1) for step in expected)
     assert placed.largest == max([1, *(step.out_cells for step in expected), *(math.prod(f.sizes) for f in factors)])
     assert math.isclose(placed.seconds, MACHINE.seconds(expected, itemsize, 0), abs_tol=1e-15)
+    multiplying = MACHINE.multiplying()
+    seconds = place_steps(planned, itemsize, kept_from, multiplying).seconds
+    assert math.isclose(seconds, multiplying.seconds(expected, itemsize, 0), abs_tol=1e-15)
     deferred = Steps.of(place_steps(planned, itemsize, kept_from, MACHINE, deferred_words=0))
     assert isinstance(deferred, DeferredSteps)
     assert deferred == packed

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from elimina._core import SHARED_WORK
 from elimina.errors import InputError
+from elimina.planning.matrix_products import product_of
 from elimina.planning.step import MATCHING, Step
 
 logger = logging.getLogger("elimina")
@@ -142,6 +143,9 @@ EXPONENTIAL = 20.0
 COUNT_COMBINATION = 2.0
 """Time of a combination of a count modulo 2^64 on the CPU, relative to one of a sum of floats: 1.85 to 2.3 for grids,
 random tables and negated circuit constraints."""
+
+PRODUCT_SPEED = 6.0
+"""Combinations per second of a step that is a matrix product, relative to those of other steps."""
 
 PRIME_RUN = 2.0
 """Time of a count modulo a prime, relative to a count modulo 2^64."""
@@ -286,6 +290,7 @@ class Machine(NamedTuple):
         lone_bandwidth: Bytes per second of a step on one thread.
         lone_combinations: Combinations per second of a step on one thread.
         shared: Least number of combinations of a step that runs on several threads.
+        product_speed: Combinations per second of a step that is a matrix product, relative to those of other steps.
     """
 
     name: str
@@ -301,12 +306,17 @@ class Machine(NamedTuple):
     lone_combinations: float
     shared: float
     sorted_row: float
+    product_speed: float = 1.0
 
     @property
     def speed(self) -> NDArray[np.float64]:
         """Figures from which the core estimates the time of dense steps."""
         lone = self.lone_bandwidth, self.lone_combinations, self.shared
-        return np.array([self.bandwidth, self.combinations, self.step, *lone])
+        return np.array([self.bandwidth, self.combinations, self.step, *lone, self.product_speed])
+
+    def multiplying(self) -> Machine:
+        """Return the cost model of sums of products of floats, of which a CPU computes some as matrix products."""
+        return self._replace(product_speed=PRODUCT_SPEED) if self.on_host else self
 
     def counting(self) -> Machine:
         """Return the cost model of counts: a CPU multiplies integers of 64 bits more slowly than floats."""
@@ -317,17 +327,19 @@ class Machine(NamedTuple):
             lone_combinations=self.lone_combinations / COUNT_COMBINATION,
         )
 
-    def step_seconds(self, moved: float, work: float, streamed: float) -> float:
+    def step_seconds(self, moved: float, work: float, streamed: float, is_product: bool = False) -> float:
         """Estimate the time of a dense step.
 
         Args:
             moved: Bytes that the step reads and writes.
             work: Combinations of the step.
             streamed: Number of tables that the step reads at each combination.
+            is_product: True if a sum of products of this form runs as a matrix product.
         """
         is_lone = work < self.shared
         bandwidth = self.lone_bandwidth if is_lone else self.bandwidth
         combinations = self.lone_combinations if is_lone else self.combinations
+        combinations *= self.product_speed if is_product else 1
         return self.step + max(moved / bandwidth, work * (1 + 0.5 * streamed) / combinations)
 
     def seconds(self, steps: Iterable[Step], itemsize: int, arena: int) -> float:
@@ -356,7 +368,8 @@ class Machine(NamedTuple):
     def _step_seconds(self, step: Step, itemsize: int) -> float:
         moved = float(step.out_cells + sum(operand.cells for operand in step.operands)) * itemsize
         streamed = len(step.operands) - (0 if step.variable == MATCHING else step.tables_a + step.tables_b)
-        return self.step_seconds(moved, float(step.work), streamed)
+        is_product = self.product_speed != 1 and product_of(step) is not None
+        return self.step_seconds(moved, float(step.work), streamed, is_product)
 
     @property
     def on_host(self) -> bool:

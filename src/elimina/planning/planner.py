@@ -433,6 +433,8 @@ def _lay_out(
     most_bytes: int,
 ) -> _PlacedPlan:
     itemsize = np.dtype(encoding.dtype).itemsize
+    if SEMIRINGS[encoding.semiring].is_product:
+        machine = machine.multiplying()
     runs = slice_runs([problem.model.sizes[v] for v in slices.fixed])
     is_weighted = SEMIRINGS[encoding.semiring].is_weighted
     may_defer = machine.on_host and not is_weighted and not slices.fixed
