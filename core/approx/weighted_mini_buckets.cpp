@@ -183,6 +183,15 @@ std::vector<double> WeightedMiniBuckets::initial() const {
   return start;
 }
 
+std::vector<double> WeightedMiniBuckets::shift_cells() const {
+  std::vector<double> cells;
+  for (std::size_t n = 0; n < divided_.size(); ++n) {
+    const i64 count = shift_begin_[n + 1] - shift_begin_[n];
+    cells.insert(cells.end(), count, double(count));
+  }
+  return cells;
+}
+
 void WeightedMiniBuckets::set_totals(std::span<const double> totals) {
   for (std::size_t r = 0; r < variables_.size(); ++r)
     if (number_[r] < 0) weights_[r] = totals[variables_[r]];

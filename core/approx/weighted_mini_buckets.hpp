@@ -29,7 +29,8 @@ class WeightedMiniBuckets {
   // these logarithms are divided by their sum.
   i64 parameters() const { return shifts_ + i64(divided_.size()); }
   std::size_t variables() const { return sizes_.size(); }
-  i64 shifts() const { return shifts_; }
+  // For each parameter that is a shift, the number of cells of its table.
+  std::vector<double> shift_cells() const;
   std::vector<double> initial() const;
 
   // Returns initial parameters from those of mini-buckets along the same order with another i-bound: each shift and

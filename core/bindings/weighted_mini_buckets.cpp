@@ -66,9 +66,11 @@ void bind_weighted_mini_buckets(nb::module_& m) {
           "Return parameters that continue those of mini-buckets along the same order with another i-bound.")
       .def("release_tables", &WeightedMiniBuckets::release_tables,
            "Free the messages and shares until the next evaluation.")
-      .def_prop_ro("shifts", &WeightedMiniBuckets::shifts,
-                   "Number of parameters that are shifts; the others are the "
-                   "logarithms of the sizes of weights.")
+      .def_prop_ro(
+          "shift_cells", [](const WeightedMiniBuckets& self) { return array_of(self.shift_cells()); },
+          nb::rv_policy::reference,
+          "Number of cells of the table of each parameter that is a shift; the other parameters are the logarithms of "
+          "the sizes of weights.")
       .def_prop_ro("rounding", &WeightedMiniBuckets::rounding, "Largest rounding error of the last bound.")
       .def_prop_ro(
           "marginals", [](const WeightedMiniBuckets& self) { return array_of(self.marginals()); },

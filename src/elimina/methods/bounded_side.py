@@ -19,8 +19,13 @@ SLICES = 16
 """Number of assignments of fixed variables in a lower bound from slices."""
 
 _WEIGHT_SCALES: dict[Bound, float] = {"upper": 3.0, "lower": 0.3}
-"""Scale of a weight's logarithm relative to shifts. It is small for lower bounds, because early changes of the weights
+"""Scale of a weight's logarithm. It is small for lower bounds, because early changes of the weights
 lead to a bad local optimum."""
+
+_SHIFT_SCALE = 0.5
+"""Scale of a shift, relative to the square root of the number of cells of its table. The curvature of the bound along a
+shift is about the probability of its cell, so without this scale the first steps would be short where tables are
+large."""
 
 _ULPS = 4
 """Largest rounding error of a constant, in units in the last place."""
@@ -56,8 +61,9 @@ class BoundedSide:
         if previous is not None:
             starts = self._parameters, self._buckets.continued(previous._buckets, previous._parameters)
             self._parameters = min(starts, key=lambda start: self._sign * self._buckets.bound(start))
-        self._scales = np.ones(len(self._parameters))
-        self._scales[self._buckets.shifts :] = _WEIGHT_SCALES[side]
+        shift_scales = _SHIFT_SCALE * np.sqrt(self._buckets.shift_cells)
+        weights_count = len(self._parameters) - len(shift_scales)
+        self._scales = np.concatenate([shift_scales, np.full(weights_count, _WEIGHT_SCALES[side])])
         self.evaluations = 0
 
     def release_tables(self) -> None:
