@@ -9,7 +9,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from elimina.backends.device_group import devices_of
 from elimina.backends.protocols import Backend
@@ -90,8 +90,6 @@ class _Bound(NamedTuple):
 _Timed = tuple[_Bound, dict[str, float]]
 """A bound, and the seconds by phase for computing it."""
 
-Item = TypeVar("Item")
-
 
 def bounded_sum(
     execution: Execution, options: CheckedOptions, seconds: Mapping[str, float], learn: Listener | None = None
@@ -125,16 +123,7 @@ def bounded_sum(
             stats={**statistics(execution, clock), "method": "mbe", **mini_bucket_statistics(execution.plan)}
         )
 
-    def side(backend: Backend, sides: Iterator[Bound]) -> Iterator[_Timed]:
-        for name in sides:
-            device_execution = execution._replace(backend=backend)
-            spent: dict[str, float] = {}
-            if name == "upper":
-                yield _run(device_execution, spent, name, _SLICES), spent
-            else:
-                yield _from_below(device_execution, options, spent), spent
-
-    with contextlib.closing(_shared_out(execution, execution.plan.seconds, _SIDES, side)) as bounds:
+    with contextlib.closing(_both_sides(execution, options)) as bounds:
         upper = _timed_bound(next(bounds), clock)
         if upper.chosen:
             lower = _product(execution.problem.model, upper.chosen[0])
@@ -350,19 +339,24 @@ def affordable_ibounds(
     return list(dict.fromkeys(ibounds))
 
 
-def _shared_out(
-    execution: Execution,
-    seconds: float,
-    items: Sequence[Item],
-    work: Callable[[Backend, Iterator[Item]], Iterator[_Timed]],
-) -> Generator[_Timed | None]:
-    """Yield the results of runs in their original order.
+def _both_sides(execution: Execution, options: CheckedOptions) -> Generator[_Timed | None]:
+    """Yield the upper and the lower bound.
 
     Several devices share long runs; short ones run one after another.
     """
-    is_long = seconds - execution.backend.machine.start > _MIN_CONCURRENT_RUN_SECONDS
-    for together in (items,) if is_long else ((item,) for item in items):
-        yield from spread(devices_of(execution.backend), together, work)
+
+    def bounds(backend: Backend, sides: Iterator[Bound]) -> Iterator[_Timed]:
+        device_execution = execution._replace(backend=backend)
+        for side in sides:
+            spent: dict[str, float] = {}
+            if side == "upper":
+                yield _run(device_execution, spent, side, _SLICES), spent
+            else:
+                yield _from_below(device_execution, options, spent), spent
+
+    is_long = execution.plan.seconds - execution.backend.machine.start > _MIN_CONCURRENT_RUN_SECONDS
+    for together in (_SIDES,) if is_long else ((side,) for side in _SIDES):
+        yield from spread(devices_of(execution.backend), together, bounds)
 
 
 def _run(execution: Execution, clock: dict[str, float], side: Bound, assignments: int = 1) -> _Bound:

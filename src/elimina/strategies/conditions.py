@@ -239,6 +239,7 @@ IS_LARGE = Condition(
     lambda facts: facts.variables >= LARGE_MODEL_VARIABLES,
 )
 HAS_TIME_LIMIT = Condition("there is a time limit", lambda facts: facts.call.deadline is not None)
+TIME_REMAINS = Condition("time remains", lambda facts: facts.call.seconds > 0)
 SEARCH_IS_QUICKER = Condition(
     lambda facts: f"search starts before it ends, with {counted(facts.variables, 'variable', is_rounded=True)}",
     lambda facts: (

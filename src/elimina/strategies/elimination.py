@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 
+from elimina import system
 from elimina.errors import MemoryLimitError
 from elimina.planning.checked_options import CheckedOptions
 from elimina.planning.options import replace
@@ -15,7 +16,7 @@ from elimina.result import Result
 from elimina.running.advice import does_not_fit
 from elimina.running.budget import Budget
 from elimina.running.host import turn_share
-from elimina.strategies.conditions import OPTIMISATION_IS_SLOW, can_search, is_long, is_out_of_reach, needs_order_search
+from elimina.strategies.conditions import can_search, is_long, is_out_of_reach, needs_order_search
 from elimina.strategies.facts import Facts
 from elimina.strategies.row import Row, walk
 from elimina.strategies.strategy import Attempt, Portfolio, Strategy
@@ -62,6 +63,7 @@ def searches_before_running(facts: Facts, row: Row) -> Portfolio:
     """Run the inner rows; then release the memory of their searches for later rows."""
     yield from walk(row.rows, facts)
     facts.paused.clear()
+    system.release_memory()
     return Attempt()
 
 
@@ -135,28 +137,31 @@ def quick_bounds(facts: Facts, _: Row) -> Strategy | Attempt:
 
 
 def sum_bounds(facts: Facts, row: Row) -> Portfolio:
-    """Bound a sum by optimised mini-buckets; if their tables are too large for this, by plain ones first.
-
-    With a time limit, plain mini-buckets use the time that the optimisation leaves.
-    """
+    """Bound a sum by the methods of the inner rows; return the last success."""
     # The estimates have ended. The memory of their tables is released for larger mini-buckets.
     facts.solver.estimation = None
+    system.release_memory()
     outcome = Attempt()
-    if OPTIMISATION_IS_SLOW.holds(facts):
-        outcome = yield from _rungs(facts)
-    outcome = _later(outcome, (yield optimised_bounds(facts, row)))
-    if facts.call.deadline is not None and facts.call.seconds > 0:
-        options = replace(facts.options.for_bounds, ibound="auto")
-        outcome = _later(outcome, (yield from _bounded(facts, options, row.rows)))
+    for inner_row in row.rows:
+        outcome = _later(outcome, (yield from walk((inner_row,), facts)))
     return outcome
 
 
-def _rungs(facts: Facts) -> Portfolio:
+def growing_mini_buckets(facts: Facts, _: Row) -> Portfolio:
     """Run growing mini-buckets; return the last success."""
+    return (yield from _rungs(facts))
+
+
+def _rungs(facts: Facts) -> Portfolio:
     outcome = Attempt()
     while facts.call.seconds > 0 and (rung := facts.solver.next_rung()) is not None:
         outcome = _later(outcome, (yield rung))
     return outcome
+
+
+def timely_mini_buckets(facts: Facts, row: Row) -> Portfolio:
+    """Run mini-buckets up to the largest that time allows, without optimised weights."""
+    return (yield from _bounded(facts, replace(facts.options.for_bounds, ibound="auto"), row.rows))
 
 
 def optimised_bounds(facts: Facts, row: Row) -> Strategy:
@@ -223,5 +228,5 @@ def _bounded(facts: Facts, options: CheckedOptions, rows: tuple[Row, ...]) -> Po
 
 
 def _later(outcome: Attempt, other: Attempt) -> Attempt:
-    """Return the second attempt, or the first one if only that succeeded."""
-    return outcome if other.result is None and outcome.result is not None else other
+    """Return the second attempt; the first one if only that succeeded, or if the second one did nothing."""
+    return outcome if other.result is None and (outcome.result is not None or other.failure is None) else other

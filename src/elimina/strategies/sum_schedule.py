@@ -60,6 +60,29 @@ TIMELY_RUN: Rows = (
 )
 """A plan that runs only if it is expected to end before the time limit."""
 
+SUM_BOUNDS: Rows = (
+    Row(
+        "growing mini-buckets",
+        "they visit large tables once for each side, and an optimisation visits them dozens of times",
+        eliminate.growing_mini_buckets,
+        (when.OPTIMISATION_IS_SLOW,),
+    ),
+    Row(
+        "weighted mini-buckets",
+        "optimised weights and shifts bound a sum closer than larger mini-buckets",
+        eliminate.optimised_bounds,
+        seconds=seconds_of_optimised_bounds,
+    ),
+    Row(
+        "plain mini-buckets in the remaining time",
+        "the optimisation ends when it gains little",
+        eliminate.timely_mini_buckets,
+        (when.HAS_TIME_LIMIT, when.TIME_REMAINS),
+        rows=TIMELY_RUN,
+    ),
+)
+"""Bounds on a sum, best ones last."""
+
 SUM_PLANS: Rows = (
     Row("plan", "elimination is the only exact method", eliminate.plan_as_asked, ends="failed"),
     Row(
@@ -88,9 +111,8 @@ SUM_PLANS: Rows = (
             when.SHIFTS_BUCKETS,
             when.ON_HOST,
         ),
-        seconds=seconds_of_optimised_bounds,
         ends="answered",
-        rows=TIMELY_RUN,
+        rows=SUM_BOUNDS,
     ),
     Row(
         "mini-buckets instead",
@@ -131,9 +153,8 @@ BEFORE_ORDER: Rows = (
             when.QUICK_ORDER_IS_FAR_TOO_LARGE,
             when.NO_PLAN_ON_TUPLES_FITS,
         ),
-        seconds=seconds_of_optimised_bounds,
         ends="answered",
-        rows=TIMELY_RUN,
+        rows=SUM_BOUNDS,
     ),
     Row(
         "quick bounds",
@@ -181,9 +202,8 @@ ROWS: Rows = (
             when.TABLES_CAN_BE_DENSE,
             when.ELIMINATION_IS_LONG,
         ),
-        seconds=seconds_of_optimised_bounds,
         ends="answered",
-        rows=TIMELY_RUN,
+        rows=SUM_BOUNDS,
     ),
     *elimination_by(SUM_PLANS),
     BOUNDS_ALONE._replace(conditions=(*BOUNDS_ALONE.conditions, when.TABLES_FIT)),
