@@ -344,7 +344,10 @@ def test_samples_are_weighted(files):
 
 
 def test_an_estimate_of_a_sum_has_bounds_where_no_mini_buckets_fit():
-    """Messages over 700 states take more than the limit; the best value of each table bounds the sum."""
+    """Messages over 700 states take more than the limit; the best value of each table bounds the sum.
+
+    Mini-buckets alone are refused, with advice that works.
+    """
     rng = np.random.default_rng(0)
     pairs = [(v, v + 1) for v in (0, 1, 3, 4, 6, 7)] + [(v, v + 3) for v in range(6)]
     factors = [(pair, np.exp(rng.normal(size=(700, 700)))) for pair in pairs]
@@ -354,3 +357,11 @@ def test_an_estimate_of_a_sum_has_bounds_where_no_mini_buckets_fit():
     assert result.lower_bound < result.upper_bound
     if result.log10_z is not None:
         assert result.lower_bound <= result.log10_z <= result.upper_bound
+    only_mini_buckets = elimina.Options(method="mbe")
+    with pytest.raises(elimina.MemoryLimitError) as caught:
+        elimina.solve(model, "pr", device="cpu", memory=60_000_000, options=only_mini_buckets)
+    advised = re.search(r"memory=\"(\d+MiB)\" would be enough$", str(caught.value))
+    assert advised is not None, caught.value
+    result = elimina.solve(model, "pr", device="cpu", memory=advised[1], options=only_mini_buckets)
+    assert result.status == "bounded"
+    assert result.lower_bound < result.upper_bound
