@@ -68,9 +68,9 @@ def plan(
 
     chosen = task_of(task)
     checked = check_options(plan_options(options_of(options, device, memory)), chosen)
-    resident_before = system.resident_memory()
+    bytes_before = system.data_memory()
     asked = as_model(model)
-    remaining_options = checked.after_growth(system.growth_since(resident_before))
+    remaining_options = checked.after_growth(system.growth_since(bytes_before))
     task_plan = plan_call(
         asked, chosen, as_evidence(evidence, asked), _listed(query), remaining_options, shift_seconds=0.0
     ).planned.plan

@@ -10,6 +10,7 @@ import math
 import operator
 import os
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
@@ -36,6 +37,9 @@ _FREE_SHARE = 0.5
 """Share of the installed memory that counts as free if the system reports nothing else."""
 
 _BLOCK = bytes(1 << 20)
+
+_MODULE_BYTES = 40_000
+"""Typical memory of a loaded module, with its code and classes."""
 
 _UNLIMITED = 2**62
 """Smallest limit, in bytes, that counts as none: control groups of version 1 write a huge number for 'no limit'."""
@@ -128,10 +132,14 @@ class Slotted:
         return super().__reduce_ex__(max(operator.index(protocol), 2))
 
 
-def growth_since(resident: int | None) -> int:
-    """Return the bytes by which the process has grown beyond a size; 0 if the system does not report it."""
-    now = resident_memory()
-    return 0 if now is None or resident is None else max(0, now - resident)
+def growth_since(earlier: int | None) -> int:
+    """Return the bytes by which the data of the process have grown beyond a size; 0 if the system does not report it.
+
+    Args:
+        earlier: An earlier result of ``data_memory``.
+    """
+    now = data_memory()
+    return 0 if now is None or earlier is None else max(0, now - earlier)
 
 
 def processors() -> int:
@@ -149,10 +157,14 @@ def free_memory() -> int:
     return _ASSUMED_MEMORY
 
 
-def resident_memory() -> int | None:
-    """Return the bytes of physical memory that this process holds; None where the system does not report them."""
+def data_memory() -> int | None:
+    """Return the bytes of physical memory that this process holds for data; None where the system reports no figures.
+
+    The program does not count: libraries and other files mapped into memory, and an estimate of loaded Python modules.
+    """
     with contextlib.suppress(AttributeError, ValueError, OSError, IndexError):
-        return int((_figures("/proc/self/statm") or "").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        resident, shared = map(int, (_figures("/proc/self/statm") or "").split()[1:3])
+        return (resident - shared) * os.sysconf("SC_PAGE_SIZE") - _MODULE_BYTES * len(sys.modules)
     return None
 
 

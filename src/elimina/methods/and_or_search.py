@@ -175,19 +175,19 @@ class _AlternatingSearch(SearchState):
         self.memory = host_memory(options)
         self.paused = (paused or PausedSearch()).within(problem, self.memory)
         self.shares = shares_of(problem, self.memory)
-        self.resident = system.resident_memory()
+        self.bytes_at_start = system.data_memory()
 
     @property
     def grown(self) -> int:
         """Bytes by which the process has grown since the search began; 0 if unknown, or if the limit ignores them."""
-        if self.resident is None or not self.options.is_shared:
+        if self.bytes_at_start is None or not self.options.is_shared:
             return 0
         system.release_memory()
-        return max(0, (system.resident_memory() or 0) - self.resident)
+        return max(0, (system.data_memory() or 0) - self.bytes_at_start)
 
     def remaining_shares(self) -> Shares:
         """Return the memory shares, reduced if the process has grown more than planned."""
-        if self.resident is None or not self.options.is_shared:
+        if self.bytes_at_start is None or not self.options.is_shared:
             return self.shares
         now = shares_of_bytes(host_memory(self.options.after_growth(self.grown)))
         return Shares(*map(min, now, self.shares))
@@ -201,7 +201,7 @@ class _AlternatingSearch(SearchState):
             MemoryLimitError: The data of one thread do not fit, and no other method is left.
         """
         max_threads = self.options.host_threads
-        if self.resident is None or not self.options.is_shared:
+        if self.bytes_at_start is None or not self.options.is_shared:
             return max_threads
         room = self.memory - self.grown
         # Only a single thread may use the memory that is reserved for the cache of AND/OR search.

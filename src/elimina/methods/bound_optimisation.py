@@ -59,7 +59,7 @@ _TURN_EVALUATIONS = 4
 CELL_SECONDS = 1e-8
 """Assumed seconds per cell of an evaluation until they have been measured."""
 
-MEMORY_SHARE = 0.75
+MEMORY_SHARE = 0.85
 """Share of the memory for the tables and the parameters of a tree."""
 
 _FIRST_SIDE_SHARE = 0.4
@@ -218,6 +218,7 @@ class BoundOptimisation:
             if is_met or not tree.divided.any() or not self._seconds:
                 return
             above.release_tables()
+            below.release_tables()
         if tree is None:
             raise MemoryLimitError(
                 f"mini-buckets of one variable exceed the memory: allow more memory ({option('memory')})"

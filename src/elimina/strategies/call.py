@@ -92,7 +92,7 @@ class Call(Clock):
         begun: float | None = None,
     ) -> None:
         super().__init__(time_limit, begun)
-        self._resident = system.resident_memory()
+        self._bytes_at_start = system.data_memory()
         self.task, self.gap = task, gap
         self.sign = 1
         self.decimals: int | None = None
@@ -148,7 +148,7 @@ class Call(Clock):
     @property
     def growth_bytes(self) -> int:
         """Bytes by which the process has grown since the call began; 0 if the system does not report it."""
-        return system.growth_since(self._resident)
+        return system.growth_since(self._bytes_at_start)
 
     def budget(self, seconds: float = math.inf) -> Budget:
         """Return the budget of a strategy that begins now, limited by ``seconds`` and by the call's time limit."""
@@ -448,7 +448,7 @@ class InnerCall(Call):
 
     def __init__(self, whole: Call, translated: Callable[[Result], Result], name: str) -> None:
         super().__init__("mpe", gap=whole.gap)
-        self.deadline, self._resident = whole.deadline, whole._resident
+        self.deadline, self._bytes_at_start = whole.deadline, whole._bytes_at_start
         self._whole, self._translated, self._name = whole, translated, name
 
     def report(self, result: Result) -> None:
