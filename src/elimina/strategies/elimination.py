@@ -147,12 +147,8 @@ def sum_bounds(facts: Facts, row: Row) -> Portfolio:
     return outcome
 
 
-def growing_mini_buckets(facts: Facts, _: Row) -> Portfolio:
+def growing_mini_buckets(facts: Facts, _: Row | None = None) -> Portfolio:
     """Run growing mini-buckets; return the last success."""
-    return (yield from _rungs(facts))
-
-
-def _rungs(facts: Facts) -> Portfolio:
     outcome = Attempt()
     while facts.call.seconds > 0 and (rung := facts.solver.next_rung()) is not None:
         outcome = _later(outcome, (yield rung))
@@ -214,7 +210,7 @@ def _bounded(facts: Facts, options: CheckedOptions, rows: tuple[Row, ...]) -> Po
     solver, outcome = facts.solver, Attempt()
     asked = Facts(solver, solver.options)
     if is_long(asked.quick_order, asked):
-        outcome = yield from _rungs(asked)
+        outcome = yield from growing_mini_buckets(asked)
     for shift in dict.fromkeys((options.shift, "none")):
         for partition in ("auto", "scope") if options.partition == "auto" else (options.partition,):
             order = solver.planned_order() or options.order
