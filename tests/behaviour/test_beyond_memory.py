@@ -332,7 +332,7 @@ def test_answers_are_shown_in_every_form(task, models):
         assert result.status in text
     options = elimina.Options(device="cpu")
     page = elimina.report(
-        model, task, query=query, memory=MEMORY[description.is_sum], time_limit=3, options=options
+        model, task, query=query, memory=MEMORY[description.is_sum], time_limit=6, options=options
     )._repr_html_()
     assert result.status in page
 
