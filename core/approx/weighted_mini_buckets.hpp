@@ -29,7 +29,7 @@ class WeightedMiniBuckets {
   // these logarithms are divided by their sum.
   i64 parameters() const { return shifts_ + i64(divided_.size()); }
   std::size_t variables() const { return sizes_.size(); }
-  // For each parameter that is a shift, the number of cells of its table.
+  // Returns the number of cells of the table of each parameter that is a shift.
   std::vector<double> shift_cells() const;
   std::vector<double> initial() const;
 
