@@ -95,6 +95,11 @@ def _is_ambiguous(case: Case) -> bool:
     return False
 
 
+def _has_fractions(case: Case) -> bool:
+    readings = [reading for states in case["variables"] for state in states for reading in _readings(state)]
+    return any(kind == "number" and not float(value).is_integer() for kind, value in readings)
+
+
 def check(case: Case) -> None:
     """Write the table, read it by pandas, and compare what the door takes it for."""
     pandas, model = import_module("pandas"), _model(case)
@@ -117,7 +122,10 @@ def check(case: Case) -> None:
         except InputError as error:
             # Evidence is not a table: states have their own types there.
             is_typed = case["door"] == "evidence" and "has no state" in str(error)
-            if not is_typed and (case["reads_text"] or not (_is_ambiguous(case) and "dtype=str" in str(error))):
+            # No type of states is inferred from numbers that are not whole.
+            is_refused = case["door"] == "inference" and "a float; a state is" in str(error) and _has_fractions(case)
+            is_unclear = not case["reads_text"] and _is_ambiguous(case) and "dtype=str" in str(error)
+            if not (is_typed or is_refused or is_unclear):
                 raise
 
 
@@ -178,12 +186,31 @@ def _by_fit(case: Case, model: Model, frame: Any, path: Path) -> None:
             raise Defect(f"the frequencies of {NAMES[v]} are {table}, not {counts / counts.sum()}")
 
 
+def _by_inference(case: Case, model: Model, frame: Any, path: Path) -> None:
+    """Fit independent variables whose states are those of the frame's columns."""
+    observed = [[row[v] for row in case["rows"] if row[v] is not None] for v in range(len(case["variables"]))]
+    if not all(observed) or _is_ambiguous(case):
+        return
+    fitted = fit({variable.name: () for variable in model.variables}, frame, prior=0.0).model
+    for v, states in enumerate(case["variables"]):
+        (table,) = (factor.dense() for factor in fitted.factors if factor.scope == (v,))
+        found = dict(zip(map(str, fitted.variables[v].states), table.tolist(), strict=True))
+        for x in set(observed[v]):
+            share = observed[v].count(x) / len(observed[v])
+            readings = [state for state in found if _readings(state) & _readings(states[x])]
+            if len(readings) != 1 or not math.isclose(found[readings[0]], share, abs_tol=0.02):
+                raise Defect(f"the frequencies of {NAMES[v]} are {found}, and {states[x]!r} has {share}")
+        if len(found) != len(set(observed[v])):
+            raise Defect(f"the states of {NAMES[v]} are {list(found)}, those of its cells {states}")
+
+
 DOORS: dict[str, Callable[[Case, Model, Any, Path], None]] = {
     "frame": _by_frame,
     "file": _by_file,
     "batch": _by_batch,
     "evidence": _by_evidence,
     "fit": _by_fit,
+    "inference": _by_inference,
 }
 """Calls that take a table or a row of it."""
 
