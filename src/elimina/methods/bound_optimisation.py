@@ -59,7 +59,7 @@ _TURN_EVALUATIONS = 4
 CELL_SECONDS = 1e-8
 """Assumed seconds per cell of an evaluation until they have been measured."""
 
-MEMORY_SHARE = 0.85
+MEMORY_SHARE = 0.8
 """Share of the memory for the tables and the parameters of a tree."""
 
 _FIRST_SIDE_SHARE = 0.4
