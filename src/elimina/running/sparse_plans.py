@@ -15,7 +15,7 @@ from elimina.planning.slicing import make_sliced_sparse_plan
 from elimina.planning.sparse import make_sparse_plan, reason_for_dense, tuples_cannot_pay
 from elimina.problem.preparation import Problem
 
-MIN_SPARSE_PLAN_SECONDS = 0.5
+MIN_SPARSE_PLAN_SECONDS = 0.1
 """Sparse tables are considered if dense ones take at least this long, not counting the minimum times of steps."""
 
 MIN_WRITING_SECONDS = 0.05
